@@ -42,7 +42,6 @@ pub struct Storage {
 pub struct SetFacts {
     /// True if it wants a pod of this name. A set that does not exist wants none.
     pub wants: bool,
-    /// Its copies; `None` if it does not say.
     pub copies: Option<Copies>,
 }
 
@@ -52,7 +51,6 @@ impl Storage {
         self.claims.as_ref().map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the PVC of that name, if the pod uses one.
     pub fn claim(&self, name: &str) -> Option<&ClaimFacts> {
         self.claims().iter().find(|claim| claim.name == name)
     }
@@ -83,7 +81,6 @@ pub struct ClaimFacts {
     pub owner: Option<Owner>,
     /// True if the pod owns the PVC, so that the PVC is deleted with the pod.
     pub owned: bool,
-    /// The PVC's state.
     pub state: ClaimState,
     /// The real nodes that satisfy each term of the volume's affinity if zones and regions are
     /// ignored, in the order of the terms: all of them, or two if there are more.
@@ -97,7 +94,6 @@ pub struct ClaimFacts {
 pub const MAX_CLAIMS_PER_POD: usize = 64;
 
 impl ClaimFacts {
-    /// Returns the facts about the PVC and its volume, if the PVC is bound.
     pub fn bound(&self) -> Option<&BoundClaim> {
         match &self.state {
             ClaimState::Bound(bound) => Some(bound),
@@ -127,7 +123,6 @@ pub struct ClaimRead {
     pub owners: Vec<Uid>,
     /// `metadata.deletionTimestamp`.
     pub deletion: Option<Timestamp>,
-    /// The PVC's state.
     pub state: ClaimState,
 }
 
@@ -145,7 +140,6 @@ impl From<ClaimState> for ClaimRead {
     }
 }
 
-/// The state of a PVC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimState {
     /// The PVC, or its volume, could not be read.
@@ -163,7 +157,6 @@ pub enum ClaimState {
     Bound(BoundClaim),
 }
 
-/// A PVC that is bound to a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundClaim {
     /// `metadata.uid`.
@@ -171,7 +164,6 @@ pub struct BoundClaim {
     /// True if several nodes may write to the PVC's raw disk at once: the PVC is `ReadWriteMany`
     /// with volumeMode `Block`.
     pub shared_disk: bool,
-    /// The PVC's volume.
     pub volume: VolumeFacts,
 }
 

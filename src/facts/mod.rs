@@ -23,8 +23,7 @@ pub use self::node::{
     NodeRead, OUT_OF_SERVICE, Quorum, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
-    Containers, Deletion, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf, StayReason,
-    deletion_requested,
+    Containers, Deletion, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf,
 };
 use crate::codes::entry;
 
@@ -64,7 +63,6 @@ texts! {
 }
 
 impl Uid {
-    /// Returns the UID's text.
     pub fn as_str(&self) -> &str {
         self
     }
@@ -85,7 +83,6 @@ pub struct ClusterFacts {
     pub cluster_name: Option<String>,
     /// The nodes that were looked up, by name. A node that is missing here was not looked up.
     pub nodes: BTreeMap<String, NodeRead>,
-    /// The number of NotReady nodes, for the breaker.
     pub node_counts: NodeCounts,
     /// The `VolumeAttachments`, by the name of their node.
     pub attachments: BTreeMap<String, Vec<Attachment>>,
@@ -123,17 +120,14 @@ impl ClusterFacts {
         self.nodes.get(pod.node.as_ref()?)
     }
 
-    /// Returns the facts of the node `name`, if they are known.
     pub fn known(&self, name: &str) -> Option<&NodeFacts> {
         self.nodes.get(name)?.known()
     }
 
-    /// Returns the facts of `pod`'s node, if they are known.
     pub fn known_node(&self, pod: &PodFacts) -> Option<&NodeFacts> {
         self.known(pod.node.as_ref()?)
     }
 
-    /// Lists the nodes that are known.
     pub fn known_nodes(&self) -> impl Iterator<Item = &NodeFacts> + Clone {
         self.nodes.values().filter_map(NodeRead::known)
     }
@@ -168,7 +162,6 @@ pub enum Stray {
 /// The namespaces, by name.
 pub type Namespaces = BTreeMap<String, NamespaceFacts>;
 
-/// A namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamespaceFacts {
     /// The value of `pod-reaper.io/skip` that opts the namespace out, if one does.
@@ -239,7 +232,6 @@ impl Default for NodeCounts {
 /// The number of NotReady nodes in a group of nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The nodes that are NotReady.
     pub not_ready: usize,
     /// All nodes of the group, Ready or not.
     pub total: usize,
@@ -270,15 +262,5 @@ entry! {
         pub volume: Option<String>,
         /// The driver that attaches it.
         pub driver: Option<String>,
-    }
-}
-
-impl Attachment {
-    /// Reports whether the driver is ceph-csi. The names of its drivers always end in the same way,
-    /// however ceph-csi was installed.
-    pub fn is_ceph(&self) -> bool {
-        let ends = ["rbd.csi.ceph.com", "cephfs.csi.ceph.com"];
-        let driver = self.driver.as_ref();
-        driver.is_some_and(|driver| ends.iter().any(|end| driver.ends_with(end)))
     }
 }

@@ -11,7 +11,6 @@ use crate::codes::{codes, entry};
 /// The result of looking up one node by name.
 #[derive(Debug, Clone)]
 pub enum NodeRead {
-    /// The node exists.
     Known(NodeFacts),
     /// The node does not exist.
     Gone,
@@ -20,7 +19,6 @@ pub enum NodeRead {
 }
 
 impl NodeRead {
-    /// Returns the node's facts, if it exists and was read.
     pub fn known(&self) -> Option<&NodeFacts> {
         match self {
             Self::Known(node) => Some(node),
@@ -29,7 +27,6 @@ impl NodeRead {
     }
 }
 
-/// A node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeFacts {
     /// `metadata.name`.
@@ -93,12 +90,10 @@ impl NodeFacts {
         not_ready_since(self.ready_since, self.tainted_since, now)
     }
 
-    /// Returns the last heartbeat of the node's machine.
     pub fn last_heard(&self) -> Option<&Heard> {
         self.heard.iter().max_by_key(|heard| heard.at)
     }
 
-    /// Returns the last heartbeat of the source `by`.
     pub fn heard_by(&self, by: SignBy) -> Option<&Heard> {
         self.heard.iter().find(|heard| heard.by == by)
     }
@@ -197,9 +192,7 @@ impl Quorum {
 /// A Lease whose holder names a node, its host or a pod on it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NamedBy {
-    /// The Lease's namespace.
     pub namespace: String,
-    /// The Lease's name.
     pub lease: String,
 }
 

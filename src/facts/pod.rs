@@ -35,8 +35,6 @@ pub struct PodFacts {
     pub controller: Option<Identity>,
     /// The request to delete the pod; `None` if the pod is not Terminating.
     pub deletion: Option<Deletion>,
-    /// The pod's own grace period, in seconds.
-    pub own_grace_seconds: i64,
     /// `metadata.finalizers`.
     pub finalizers: Vec<String>,
     /// The managers that set finalizers, by finalizer, as `managedFields` has them.
@@ -49,7 +47,6 @@ pub struct PodFacts {
     pub mirror: bool,
     /// The value of `pod-reaper.io/skip`, annotation or label, that opts the pod out, if one does.
     pub opted_out: Option<String>,
-    /// The pod's namespace.
     pub in_namespace: Read<NamespaceFacts>,
     /// Annotation `pod-reaper.io/after-reap`.
     pub after_reap: Option<String>,
@@ -61,8 +58,6 @@ pub struct PodFacts {
     /// The directories and disks of the node that a container of the pod may write to through a
     /// `hostPath`, without those of the system.
     pub host_paths: Vec<String>,
-    /// Why Kubernetes never evicts the pod from a silent node; `None` if Kubernetes does.
-    pub stays: Option<StayReason>,
     /// The number of seconds for which the pod tolerates a node whose kubelet is silent; `None`
     /// means no limit.
     pub tolerates_silence: Option<i64>,
@@ -87,10 +82,12 @@ pub struct Deletion {
 
 impl Deletion {
     /// Returns the time at which the deletion was requested, which is the deadline minus the grace
-    /// period; `None` if it is not known. A later request with a shorter grace period moves the
+    /// period; `None` if it is not known, or negative or too long. A later request with a shorter grace period moves the
     /// deadline and the grace period by the same amount.
     pub fn requested(&self) -> Option<Timestamp> {
-        deletion_requested(self.deadline, self.grace_seconds?)
+        let grace = self.grace_seconds.filter(|seconds| *seconds >= 0)?;
+        let grace = SignedDuration::from_secs(grace);
+        self.deadline.checked_sub(grace).ok()
     }
 }
 
@@ -103,13 +100,6 @@ pub struct Containers {
     pub terminated: usize,
     /// Containers that have not started, without init containers.
     pub waiting: usize,
-}
-
-impl Containers {
-    /// Returns the number of containers that are counted.
-    pub fn count(self) -> usize {
-        self.running + self.terminated + self.waiting
-    }
 }
 
 /// An object that opts a pod out by `pod-reaper.io/skip`.
@@ -133,7 +123,6 @@ impl PodFacts {
         finalizers.filter(|name| *name != JOB_TRACKING)
     }
 
-    /// Returns the time at which the deletion was requested, if it is known.
     pub fn deletion_requested(&self) -> Option<Timestamp> {
         self.deletion?.requested()
     }
@@ -210,26 +199,13 @@ impl PodFacts {
 
     /// Reports whether the pod still has the Job controller's finalizer.
     pub fn held_by_job(&self) -> bool {
-        self.finalizers
-            .iter()
-            .any(|finalizer| finalizer == JOB_TRACKING)
+        self.finalizers.iter().any(|name| name == JOB_TRACKING)
     }
-}
-
-/// Returns the time at which a deletion was requested, from its `deadline` and its grace period;
-/// `None` if the grace period is negative or too long.
-pub fn deletion_requested(deadline: Timestamp, grace_seconds: i64) -> Option<Timestamp> {
-    (grace_seconds >= 0).then(|| {
-        deadline
-            .checked_sub(SignedDuration::from_secs(grace_seconds))
-            .ok()
-    })?
 }
 
 /// A list of pods.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Display)]
 pub enum PodsOf {
-    /// The pods of a node.
     #[display("pods of node {_0}")]
     Node(String),
     /// The pods that have no node yet.
@@ -238,23 +214,11 @@ pub enum PodsOf {
     /// The pods that have finished, on any node.
     #[display("finished pods")]
     Finished,
-    /// The pods of a namespace.
     #[display("pods of {_0}")]
     Namespace(String),
     /// The pods with one name, in any namespace.
     #[display("pods named {_0}")]
     Name(String),
-}
-
-/// Why a pod stays on a silent node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StayReason {
-    /// The pod mirrors a static pod.
-    Static,
-    /// The pod's `DaemonSet` gives it a toleration for every failure of its node.
-    DaemonSet,
-    /// The pod tolerates a silent node without a time limit.
-    Tolerates,
 }
 
 entry! {
@@ -274,7 +238,6 @@ entry! {
 pub struct Identity {
     /// The API version, such as `apps/v1`.
     pub api_version: String,
-    /// The object's UID.
     pub uid: Uid,
 }
 

@@ -11,7 +11,7 @@ use crate::facts::MAX_CLAIMS_PER_POD;
 raw! {
     /// A `hostPath` of a pod.
     pub struct HostPath {
-        path: String,
+        pub path: String,
         #[serde(rename = "type")]
         kind: String,
     }
@@ -34,7 +34,7 @@ pub struct Mounted {
     /// means that there are too many.
     written: BTreeSet<String>,
     /// Whether a container is called `etcd`, or `etcd-manager` as kops calls it.
-    has_etcd: bool,
+    pub has_etcd: bool,
 }
 
 impl<'de> Deserialize<'de> for Mounted {
@@ -58,11 +58,6 @@ impl Mounted {
     /// Reports whether a container may write to the volume of that name.
     pub fn writes(&self, volume: &str) -> bool {
         self.are_many() || self.written.contains(volume)
-    }
-
-    /// Reports whether a container runs etcd, by its name.
-    pub fn has_etcd(&self) -> bool {
-        self.has_etcd
     }
 
     fn are_many(&self) -> bool {
@@ -90,10 +85,6 @@ const OF_SYSTEM: [&str; 15] = [
 ];
 
 impl HostPath {
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
     /// Returns the path in its shortest form, if a workload may have its data there.
     pub fn of_data(self) -> Option<Self> {
         let Self { path, kind } = self;

@@ -24,9 +24,7 @@ const RENEWED: &str = "/f:spec/f:renewTime";
 const MAX_HOLDER_CHARS: usize = 80;
 
 raw! {
-    /// A lease.
     pub struct RawLease {
-        /// The lease's metadata.
         pub metadata: Meta,
         spec: LeaseSpec,
     }
@@ -134,9 +132,7 @@ fn beginnings(holder: &str) -> impl Iterator<Item = (&str, Option<char>)> {
 /// A pod that may hold Leases.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HolderPod {
-    /// The pod's namespace.
     pub namespace: String,
-    /// The pod's name.
     pub name: String,
     /// Whether Kubernetes made the name for a pod of a `ReplicaSet`, or may have, so that a Lease in
     /// any namespace may name the pod.
@@ -159,10 +155,8 @@ impl HolderPod {
 /// and all other nodes.
 #[derive(Debug, Clone, Default)]
 pub struct Holders {
-    /// The nodes that are checked, by their names in lower case.
-    nodes: BTreeMap<String, String>,
-    /// The checked nodes by their hostnames in lower case. A machine that has registered under a
-    /// new name may keep its hostname.
+    /// The nodes that are checked, by their names and hostnames in lower case. A machine that has
+    /// registered under a new name may keep its hostname.
     hosts: BTreeMap<String, BTreeSet<String>>,
     /// The checked nodes by the first label of a fully qualified name or hostname. A machine often
     /// calls itself by that, and its programs do.
@@ -185,18 +179,17 @@ impl Holders {
 
     /// Adds a node to check, with the pods on it.
     pub fn add<'a>(&mut self, node: &NodeFacts, pods: impl IntoIterator<Item = &'a HolderPod>) {
-        let name = node.name.to_ascii_lowercase();
-        self.nodes.insert(name, node.name.clone());
-        for full in [Some(&node.name), node.hostname.as_ref()] {
-            let full = full.filter(|full| full.parse::<IpAddr>().is_err());
-            if let Some((first, _)) = full.and_then(|full| full.split_once('.')) {
+        for full in [Some(&node.name), node.hostname.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            let nodes = self.hosts.entry(full.to_ascii_lowercase()).or_default();
+            nodes.insert(node.name.clone());
+            let is_address = full.parse::<IpAddr>().is_ok();
+            if let Some((first, _)) = full.split_once('.').filter(|_| !is_address) {
                 let nodes = self.shorts.entry(first.to_ascii_lowercase()).or_default();
                 nodes.insert(node.name.clone());
             }
-        }
-        if let Some(host) = &node.hostname {
-            let nodes = self.hosts.entry(host.to_ascii_lowercase()).or_default();
-            nodes.insert(node.name.clone());
         }
         for pod in pods {
             let place = (pod.namespace.clone(), node.name.clone(), pod.is_unique);
@@ -210,7 +203,7 @@ impl Holders {
 
     /// Lists the names of the checked nodes.
     pub fn nodes(&self) -> BTreeSet<String> {
-        self.nodes.values().cloned().collect()
+        self.hosts.values().flatten().cloned().collect()
     }
 
     /// Lists the checked nodes that `lease` speaks for: by its label with a hostname, and by its
@@ -226,10 +219,8 @@ impl Holders {
 
     /// Lists the checked nodes of this name or hostname.
     fn of_host(&self, host: &str) -> impl Iterator<Item = &str> {
-        let host = host.to_ascii_lowercase();
-        let by_host = self.hosts.get(&host).into_iter().flatten();
-        let nodes = by_host.chain(self.nodes.get(&host));
-        nodes.map(String::as_str)
+        let nodes = self.hosts.get(&host.to_ascii_lowercase());
+        nodes.into_iter().flatten().map(String::as_str)
     }
 
     /// Lists the checked nodes whose fully qualified name begins with this label; none if it is the
@@ -269,37 +260,34 @@ impl Holders {
     /// may speak for other nodes.
     pub fn hear(&self, node: &mut NodeFacts, leases: Read<Option<Vec<RawLease>>>, now: Timestamp) {
         let forbidden = node.life.as_ref().is_some_and(|life| life.forbidden);
-        let life = |named_by| {
-            Some(Life {
-                named_by,
-                forbidden,
-            })
-        };
-        let mut own = match leases {
-            Err(unread) => {
-                node.life = life(Err(unread));
-                return;
-            }
+        let own = |lease: &RawLease| self.of(lease).contains(node.name.as_str());
+        let (named_by, heard) = match leases {
+            Err(unread) => (Err(unread), Vec::new()),
             // Anyone who may write Leases can thereby keep a node's pods, but cannot make a run
             // fail.
             Ok(None) => {
-                node.life = life(Ok(BTreeSet::new()));
                 let what = "perhaps one of the Leases that name it, which are too many to read";
-                node.hear([Heard {
+                let heard = Heard {
                     by: SignBy::OtherLease,
                     at: now,
                     what: Some(what.to_owned()),
-                }]);
-                return;
+                };
+                (Ok(BTreeSet::new()), vec![heard])
             }
-            Ok(Some(leases)) => leases,
+            Ok(Some(leases)) => {
+                let own = leases.iter().filter(|lease| own(lease)).collect_vec();
+                let named_by = own.iter().map(|lease| NamedBy {
+                    namespace: lease.metadata.namespace.clone(),
+                    lease: lease.metadata.name.clone(),
+                });
+                let heard = own.iter().filter_map(|lease| lease.heard(now)).collect();
+                (Ok(named_by.collect()), heard)
+            }
         };
-        own.retain(|lease| self.of(lease).contains(node.name.as_str()));
-        let named_by = own.iter().map(|lease| NamedBy {
-            namespace: lease.metadata.namespace.clone(),
-            lease: lease.metadata.name.clone(),
+        node.life = Some(Life {
+            named_by,
+            forbidden,
         });
-        node.life = life(Ok(named_by.collect()));
-        node.hear(own.iter().filter_map(|lease| lease.heard(now)));
+        node.hear(heard);
     }
 }

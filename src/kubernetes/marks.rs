@@ -26,11 +26,9 @@ pub struct Mark {
 /// A part of a node that can carry a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// A label.
     Label,
     /// A taint, with any value and effect.
     Taint,
-    /// An annotation.
     Annotation,
     /// The version that the kubelet reports.
     KubeletVersion,

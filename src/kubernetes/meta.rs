@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, error::Category, value::RawValue};
 
-use crate::facts::{CLOCK_SKEW, ResourceVersion, Uid, deletion_requested};
+use crate::facts::{CLOCK_SKEW, Deletion, ResourceVersion, Uid};
 
 /// The time after its creation within which an object gets its first writes. Some servers never
 /// renew the stamp of such a write: see [`Meta::heard`].
@@ -78,11 +78,9 @@ raw! {
 
     /// The `metadata` of any object.
     pub struct Meta {
-        /// The object's name.
         pub name: String,
         /// The object's namespace; empty if the kind has none.
         pub namespace: String,
-        /// The object's UID.
         pub uid: Uid,
         /// The version of this state of the object.
         pub resource_version: ResourceVersion,
@@ -92,7 +90,6 @@ raw! {
         pub(super) annotations: BTreeMap<String, String>,
         pub(super) finalizers: Vec<String>,
         pub(super) owner_references: Vec<OwnerReference>,
-        /// The moment at which the object was created.
         pub creation_timestamp: Option<Timestamp>,
         pub(super) managed_fields: Vec<Written>,
     }
@@ -161,36 +158,23 @@ impl Meta {
     pub fn written(&self, field: &str) -> Option<Timestamp> {
         self.managed_fields
             .iter()
-            .filter_map(|entry| {
-                let fields = entry.fields_v1.as_ref()?.get();
-                serde_json::from_str::<Value>(fields)
-                    .ok()?
-                    .pointer(field)
-                    .and(entry.time())
-            })
+            .filter_map(|entry| entry.fields()?.pointer(field).and(entry.time()))
             .max()
     }
 
     /// Returns the managers that set the finalizers, by finalizer.
     pub fn finalizers_set_by(&self) -> BTreeMap<String, String> {
-        let set = |entry: &Written| {
-            let fields = serde_json::from_str::<Value>(entry.fields_v1.as_ref()?.get()).ok()?;
-            let set = fields.pointer("/f:metadata/f:finalizers")?.as_object()?;
-            let names = self.finalizers.iter();
-            let names = names.filter(|name| set.contains_key(&format!("v:\"{name}\"")));
+        let mut managers = BTreeMap::new();
+        for entry in &self.managed_fields {
+            let fields = entry.fields().unwrap_or_default();
+            let set = &fields["f:metadata"]["f:finalizers"];
             let mut manager = entry.manager.clone();
             cut(&mut manager);
-            Some(
-                names
-                    .map(|name| (name.clone(), manager.clone()))
-                    .collect::<Vec<_>>(),
-            )
-        };
-        self.managed_fields
-            .iter()
-            .filter_map(set)
-            .flatten()
-            .collect()
+            let names = self.finalizers.iter();
+            let names = names.filter(|name| set.get(format!("v:\"{name}\"")).is_some());
+            managers.extend(names.map(|name| (name.clone(), manager.clone())));
+        }
+        managers
     }
 
     /// Returns the last heartbeat of a field's writer, as known at `now`: the later of the API
@@ -220,16 +204,9 @@ impl Meta {
     /// `deletionTimestamp` may be in the future, so the moment of its request counts. The times of
     /// conditions and renewals do not, because they are by a node's own clock.
     pub fn newest(&self) -> Option<Timestamp> {
-        let requested = self
-            .deletion_timestamp
-            .zip(self.deletion_grace_period_seconds)
-            .and_then(|(deadline, grace)| deletion_requested(deadline, grace));
+        let requested = self.deletion().and_then(|it| it.requested());
         let stamps = self.managed_fields.iter().map(Written::time);
         stamps.chain([self.creation_timestamp, requested]).max()?
-    }
-
-    pub fn annotation(&self, key: &str) -> Option<String> {
-        self.annotations.get(key).cloned()
     }
 
     /// Returns the value that opts the object out; `None` if it is not opted out. Any value except
@@ -247,6 +224,14 @@ impl Meta {
         self.owner_references.iter().find(|owner| owner.controller)
     }
 
+    /// Returns the request to delete the object; `None` if there is none.
+    pub fn deletion(&self) -> Option<Deletion> {
+        Some(Deletion {
+            deadline: self.deletion_timestamp?,
+            grace_seconds: self.deletion_grace_period_seconds,
+        })
+    }
+
     /// Reports whether the object's deletion was requested.
     pub fn terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
@@ -254,6 +239,10 @@ impl Meta {
 }
 
 impl Written {
+    fn fields(&self) -> Option<Value> {
+        serde_json::from_str(self.fields_v1.as_ref()?.get()).ok()
+    }
+
     /// Returns the time of the write. Like the time of a [`Condition`], it may be beyond the range of
     /// [`Timestamp`].
     pub fn time(&self) -> Option<Timestamp> {

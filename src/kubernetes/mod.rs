@@ -99,17 +99,13 @@ kinds! {
 }
 
 raw! {
-    /// A namespace.
     pub struct RawNamespace {
-        /// The namespace's metadata.
         pub metadata: Meta,
     }
 }
 
 raw! {
-    /// A `ConfigMap`.
     pub struct RawConfigMap {
-        /// Its metadata.
         pub metadata: Meta,
         /// Its values that are text.
         pub data: BTreeMap<String, String>,

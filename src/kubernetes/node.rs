@@ -51,9 +51,7 @@ const SURE_CLOUDS: [&str; 2] = ["aws://", "openstack://"];
 const FARGATE_PREFIX: &str = "fargate-";
 
 raw! {
-    /// A node.
     pub struct RawNode {
-        /// The node's metadata.
         pub metadata: Meta,
         spec: NodeSpec,
         status: NodeStatus,
@@ -183,7 +181,7 @@ impl RawNode {
         let &(kind, maker, _) = found.first()?;
         // The cluster's name becomes part of commands to
         // paste, so it must be a valid name of an object.
-        let cluster = self.metadata.annotation(KOSMOS_OWNER);
+        let cluster = self.metadata.annotations.get(KOSMOS_OWNER).cloned();
         Some(Leaf {
             kind,
             maker,
@@ -373,7 +371,6 @@ impl RawNode {
 /// A node, and its own lease as read with it.
 #[derive(Debug, Clone)]
 pub struct NodeObjects {
-    /// The node.
     pub node: RawNode,
     /// The node's own lease.
     pub lease: Read<Option<RawLease>>,

@@ -13,13 +13,13 @@ use super::{
     host_path::{HostPath, Mounted},
     lease::HolderPod,
     meta::{
-        Condition, MAX_ITEMS_KEPT, MIRROR, Malformed, Meta, OwnerReference, Written, cut,
-        full_name, given, required,
+        MAX_ITEMS_KEPT, MIRROR, Malformed, Meta, OwnerReference, Written, cut, full_name, given,
+        required,
     },
 };
 use crate::facts::{
-    ClaimName, Containers, Deletion, Heard, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Read,
-    Requirement, SignBy, StayReason, Unread,
+    ClaimName, Containers, Heard, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Read, SignBy,
+    Unread,
 };
 
 /// The key of the taint that Kubernetes gives a node whose kubelet is silent. Kubernetes evicts
@@ -53,9 +53,7 @@ const RANDOM_LETTERS: usize = 5;
 const MIN_CRON_DIGITS: usize = 8;
 
 raw! {
-    /// A pod.
     pub struct RawPod {
-        /// The pod's metadata.
         pub metadata: Meta,
         spec: PodSpec,
         status: Status,
@@ -68,16 +66,6 @@ raw! {
         containers: Mounted,
         init_containers: Mounted,
         tolerations: Tolerations,
-    }
-
-    /// The terms that a volume requires of a node. The node has to satisfy one of them.
-    pub struct RequiredTerms {
-        pub(super) node_selector_terms: Vec<NodeSelectorTerm>,
-    }
-
-    pub struct NodeSelectorTerm {
-        pub(super) match_expressions: Vec<Requirement>,
-        pub(super) match_fields: Vec<IgnoredAny>,
     }
 
     struct Toleration {
@@ -112,7 +100,6 @@ raw! {
 
     struct Status {
         phase: String,
-        conditions: Vec<Condition>,
         init_container_statuses: Vec<Container>,
         container_statuses: Vec<Container>,
     }
@@ -195,10 +182,6 @@ impl PodVolume {
         written_by_several([&self.fc, &self.iscsi, &self.flex_volume].map(Option::as_ref))
             .or(csi.map(|_| "a disk of a CSI driver"))
     }
-
-    fn called(&self) -> String {
-        format!("volume {}", full_name("", &self.name, "without a name"))
-    }
 }
 
 /// Returns the kind of a disk that several machines may write, in a pod or in a `PersistentVolume`;
@@ -259,7 +242,8 @@ impl RawPod {
             managed_fields,
             ..
         } = &self.metadata;
-        let written = managed_fields.iter().filter(|it| is_program(it));
+        let is_program = |it: &&Written| PROGRAMS.contains(&it.manager.as_str());
+        let written = managed_fields.iter().filter(is_program);
         let words = written.filter_map(|it| Some((it.time()?, &it.manager)));
         let (at, program) = words.max().filter(|_| self.metadata.terminating())?;
         Some(Heard {
@@ -289,12 +273,6 @@ impl RawPod {
         }
     }
 
-    /// Returns the pod's own grace period, in seconds.
-    fn own_grace_seconds(&self) -> i64 {
-        let seconds = self.spec.termination_grace_period_seconds;
-        seconds.unwrap_or(DEFAULT_GRACE_SECONDS)
-    }
-
     /// Returns the pod's node; `None` if it has none.
     pub fn node(&self) -> Option<String> {
         given(self.spec.node_name.clone())
@@ -306,10 +284,12 @@ impl RawPod {
         let Tolerations([Some(tolerates), _]) = self.spec.tolerations else {
             return;
         };
-        if self.stays().is_some() || self.metadata.terminating() {
+        let of_daemon_set = self.controller_of_apps("DaemonSet").is_some();
+        if self.mirror() || of_daemon_set || self.metadata.terminating() {
             return;
         }
-        let grace = self.own_grace_seconds();
+        let grace = self.spec.termination_grace_period_seconds;
+        let grace = grace.unwrap_or(DEFAULT_GRACE_SECONDS);
         let deadline = SignedDuration::from_secs(tolerates.saturating_add(grace));
         self.metadata.deletion_timestamp = at.saturating_add(deadline).ok();
         self.metadata.deletion_grace_period_seconds = Some(grace);
@@ -320,7 +300,7 @@ impl RawPod {
     pub fn runs_etcd(&self) -> bool {
         self.mirror()
             && ETCD_NAMESPACES.contains(&self.metadata.namespace.as_str())
-            && self.spec.containers.has_etcd()
+            && self.spec.containers.has_etcd
     }
 
     /// Reports whether a pod that could not be read may be such a mirror, by its name. All of them
@@ -343,7 +323,7 @@ impl RawPod {
 
     /// Reports whether the pod uses a PVC.
     pub fn uses_claims(&self) -> bool {
-        self.claim_count() > MAX_CLAIMS_PER_POD || self.claims().any(|claim| claim.is_ok())
+        self.claim_names().map_or(true, |names| !names.is_empty())
     }
 
     fn claim_count(&self) -> usize {
@@ -404,7 +384,7 @@ impl RawPod {
                 .any(|it| it.writes(name))
         };
         let written = volumes.filter(|(_, name)| are_many || writes(name));
-        let paths = written.map(|(host, _)| host.path().to_owned());
+        let paths = written.map(|(host, _)| host.path.clone());
         paths.sorted().dedup().collect()
     }
 
@@ -453,22 +433,17 @@ impl RawPod {
             .owner_references
             .iter()
             .max_by_key(|owner| owner.controller);
-        let identity = |owner: &OwnerReference| {
-            Some(Identity {
-                api_version: required(&owner.api_version, "").ok()?,
-                uid: required(&owner.uid, "").ok()?,
-            })
+        let is_known = |owner: &&OwnerReference| {
+            owner.controller && !owner.api_version.is_empty() && !owner.uid.is_empty()
         };
-        let controller = owner.filter(|owner| owner.controller).and_then(identity);
+        let controller = owner.filter(is_known).map(|owner| Identity {
+            api_version: owner.api_version.clone(),
+            uid: owner.uid.clone(),
+        });
         let owner = owner.map(Owner::from);
-        let own_disk = spec
-            .volumes
-            .0
-            .iter()
-            .find_map(|volume| Some(format!("its {} is {}", volume.called(), volume.disk()?)));
-        let deletion = metadata.deletion_timestamp.map(|deadline| Deletion {
-            deadline,
-            grace_seconds: metadata.deletion_grace_period_seconds,
+        let own_disk = spec.volumes.0.iter().find_map(|volume| {
+            let name = full_name("", &volume.name, "without a name");
+            Some(format!("its volume {name} is {}", volume.disk()?))
         });
         let Tolerations([tolerates_silence, tolerates_not_ready]) = spec.tolerations;
         PodFacts {
@@ -481,14 +456,16 @@ impl RawPod {
             workload: owner.as_ref().map(|owner| self.workload(owner)),
             owner,
             controller,
-            deletion,
-            own_grace_seconds: self.own_grace_seconds(),
+            deletion: metadata.deletion(),
             phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
             containers: status.containers(),
             mirror: self.mirror(),
             opted_out: metadata.opted_out(),
             in_namespace: Err(Unread("it was not looked up".to_owned())),
-            after_reap: metadata.annotation("pod-reaper.io/after-reap"),
+            after_reap: metadata
+                .annotations
+                .get("pod-reaper.io/after-reap")
+                .cloned(),
             own_disk,
             host_paths: self.host_paths(),
             claim_names: self.claim_names(),
@@ -498,23 +475,10 @@ impl RawPod {
             } else {
                 BTreeMap::new()
             },
-            stays: self.stays(),
             tolerates_silence,
             tolerates_not_ready,
             heard: self.heard(),
             lacks: self.check().err(),
-        }
-    }
-
-    /// Returns why Kubernetes never evicts the pod from a silent node; `None` if it does.
-    fn stays(&self) -> Option<StayReason> {
-        let of_daemon_set = self.controller_of_apps("DaemonSet").is_some();
-        let Tolerations([tolerates_silence, _]) = self.spec.tolerations;
-        match tolerates_silence {
-            _ if self.mirror() => Some(StayReason::Static),
-            _ if of_daemon_set => Some(StayReason::DaemonSet),
-            None => Some(StayReason::Tolerates),
-            Some(_) => None,
         }
     }
 
@@ -534,9 +498,4 @@ impl RawPod {
         required(resource_version, "metadata.resourceVersion")?;
         Ok(())
     }
-}
-
-/// Reports whether the entry is from a program that runs in a pod and writes to that pod.
-fn is_program(entry: &Written) -> bool {
-    PROGRAMS.contains(&entry.manager.as_str())
 }

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::value::RawValue;
+use serde::de::IgnoredAny;
 
 use super::{
     csi::CsiSource,
     meta::{MAX_ITEMS_KEPT, Meta, given, required},
-    pod::{NetworkDisk, NodeSelectorTerm, RequiredTerms, written_by_several},
+    pod::{NetworkDisk, written_by_several},
 };
 use crate::facts::{
-    AffinityTerm, Attachment, BoundClaim, ClaimRead, ClaimState, Copies, Owner, Place, Read, Uid,
-    Unread, VolumeFacts,
+    AffinityTerm, Attachment, BoundClaim, ClaimRead, ClaimState, Copies, Owner, Place, Read,
+    Requirement, Uid, Unread, VolumeFacts,
 };
 
 /// The mode of a volume without a file system.
@@ -22,7 +22,6 @@ const PVC_PROTECTION: &str = "kubernetes.io/pvc-protection";
 raw! {
     /// A `PersistentVolumeClaim`.
     pub struct RawClaim {
-        /// The PVC's metadata.
         pub metadata: Meta,
         spec: ClaimSpec,
         status: ClaimStatus,
@@ -51,7 +50,6 @@ raw! {
 
     /// A `StatefulSet`.
     pub struct RawStatefulSet {
-        /// The set's metadata.
         pub metadata: Meta,
         spec: SetSpec,
         status: Option<SetStatus>,
@@ -69,7 +67,6 @@ raw! {
 
     struct ClaimTemplate {
         metadata: Meta,
-        spec: Option<Box<RawValue>>,
     }
 
     struct Ordinals {
@@ -78,7 +75,6 @@ raw! {
 
     /// A `PersistentVolume`.
     pub struct RawVolume {
-        /// The volume's metadata.
         pub metadata: Meta,
         spec: VolumeSpec,
     }
@@ -110,9 +106,18 @@ raw! {
         required: RequiredTerms,
     }
 
+    /// The terms that a volume requires of a node. The node has to satisfy one of them.
+    struct RequiredTerms {
+        node_selector_terms: Vec<NodeSelectorTerm>,
+    }
+
+    struct NodeSelectorTerm {
+        match_expressions: Vec<Requirement>,
+        match_fields: Vec<IgnoredAny>,
+    }
+
     /// A `VolumeAttachment`.
     pub struct RawAttachment {
-        /// The attachment's metadata.
         pub metadata: Meta,
         spec: AttachmentSpec,
     }
@@ -218,41 +223,28 @@ impl RawVolume {
 }
 
 impl RawDriver {
-    /// Adds the driver's name to `names`, unless the driver attaches volumes.
+    /// Adds the driver's name to `names`, unless its volumes are attached to machines, which keeps a
+    /// second machine out until they are detached.
     pub fn add_detached(names: &mut BTreeSet<String>, driver: Self) {
-        if !driver.attaches() {
+        if driver.spec.attach_required == Some(false) {
             names.insert(driver.metadata.name);
         }
-    }
-
-    /// Reports whether the driver's volumes are attached to machines, which keeps a second machine
-    /// out until they are detached.
-    fn attaches(&self) -> bool {
-        self.spec.attach_required.unwrap_or(true)
     }
 }
 
 impl RawStatefulSet {
-    /// Reports whether the set wants a pod of that name, so that it would create another. A set that is
-    /// deleted without its pods (`--cascade=orphan`) leaves them to somebody who wants them.
+    /// Reports whether the set wants a pod of that name, so that it would create another: the pod's
+    /// ordinal is one of as many as the set has replicas, from its first ordinal on
+    /// (`stateful_set_utils.go` of Kubernetes). A set that is deleted without its pods
+    /// (`--cascade=orphan`) leaves them to somebody who wants them.
     pub fn wants(&self, pod: &str) -> bool {
         let orphans = self.metadata.finalizers.iter().any(|it| it == "orphan");
-        self.numbers(pod) && (orphans || !self.metadata.terminating())
-    }
-
-    /// Reports whether the pod's ordinal is one of those that the set wants: as many as it has
-    /// replicas, from its first ordinal on (`stateful_set_utils.go` of Kubernetes).
-    pub(super) fn numbers(&self, pod: &str) -> bool {
-        let SetSpec {
-            replicas,
-            ordinals: Ordinals { start },
-            ..
-        } = &self.spec;
         let Some(Ok(ordinal)) = pod.rsplit('-').next().map(str::parse::<u64>) else {
             return false;
         };
-        let after_start = ordinal.checked_sub(*start);
-        after_start.is_some_and(|after| replicas.is_none_or(|count| after < count))
+        let after_start = ordinal.checked_sub(self.spec.ordinals.start);
+        let is_one = |after| self.spec.replicas.is_none_or(|count| after < count);
+        after_start.is_some_and(is_one) && (orphans || !self.metadata.terminating())
     }
 
     /// Returns how many of the set's pods are Ready, and how many it wants, by its own status; `None` if

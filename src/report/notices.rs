@@ -11,7 +11,7 @@ use super::{
     todo::{About, full_name},
 };
 use crate::{
-    facts::{NodeFacts, PodFacts, Ready, StayReason},
+    facts::{NodeFacts, PodFacts, Ready},
     history::{CONFIG_MAP, NodeState, RememberedNode},
     judge::{Judged, Limit, ReasonCode, Verdict},
     words::{human_duration, listed, prefixed},
@@ -91,8 +91,7 @@ fn never_evicted(run: &RunRecord<'_>, node: &NodeFacts) -> Vec<String> {
         Ready::False => pod.tolerates_not_ready,
         _ => pod.tolerates_silence,
     };
-    let belongs =
-        |pod: &&PodFacts| matches!(pod.stays, Some(StayReason::DaemonSet | StayReason::Static));
+    let belongs = |pod: &&PodFacts| pod.mirror || pod.made_by("DaemonSet", "apps");
     let pods = run.facts.active.get(&node.name).into_iter().flatten();
     let (for_ever, mut late): (Vec<_>, Vec<_>) = pods
         .filter(|pod| !belongs(pod))
