@@ -1,11 +1,16 @@
-//! The part of docs/reasons.md that is generated from the tables of codes.
+//! The parts of docs/reasons.md and docs/decisions.md that are generated from the tables of rules and
+//! codes.
 
 use std::fmt::Write;
 
+use itertools::Itertools as _;
 use pod_reaper_test_support::pages;
 
 use crate::{
-    judge::{ReasonCode, Verdict, rules::rules},
+    judge::{
+        ReasonCode, Verdict,
+        rules::{LIFE_RULES, NODE_RULES, STORAGE_RULES, rules},
+    },
     outcome::OutcomeCode,
 };
 
@@ -48,5 +53,45 @@ What happened to a pod whose verdict was `reap`.
         "<!-- reasons: made of src/judge -->\n",
         "<!-- end of reasons -->",
         &page,
+    );
+}
+
+#[test]
+fn the_table_of_rules_is_current() {
+    let tables = [
+        ("with nodes and pods", NODE_RULES),
+        ("with signs of life", LIFE_RULES),
+        ("with storage", STORAGE_RULES),
+    ];
+    let of_tables = tables.into_iter().flat_map(|(facts, rules)| {
+        let first = format!("*{facts}:* ");
+        let facts = [first].into_iter().chain(std::iter::repeat(String::new()));
+        facts.zip(rules)
+    });
+    let mut table = String::new();
+    for (number, (facts, rule)) in (1..).zip(of_tables) {
+        let asks = rule.asks.split(' ').map(|word| {
+            let option = word.trim_end_matches('?');
+            let quoted = format!("`{option}`{}", &word[option.len()..]);
+            if word.starts_with("--") {
+                quoted
+            } else {
+                word.to_owned()
+            }
+        });
+        let verdict = match rule.gives[0].verdict() {
+            Verdict::Manual => "needs you",
+            Verdict::Reap => "**reap**",
+            verdict => verdict.as_str(),
+        };
+        let codes = rule.gives.iter().map(|code| format!("`{code}`"));
+        let (asks, codes) = (asks.format(" "), codes.format(", "));
+        writeln!(table, "| {number} | {facts}{asks} | {verdict}, {codes} |").unwrap();
+    }
+    pages::compare(
+        "docs/decisions.md",
+        "| # | the rule asks | if so |\n| --- | --- | --- |\n",
+        "\n[Reasons](reasons.md) has",
+        &table,
     );
 }
