@@ -105,9 +105,8 @@ impl Cluster {
 
     /// Reads one node in full, with its own lease; `None` if the node does not exist.
     pub async fn node_objects(&self, name: &str) -> Result<Option<NodeObjects>> {
-        let path = object::<RawNode>("", name);
         let (node, lease) = tokio::join!(
-            self.find_at::<RawNode>(&path, name, Ask::OBJECT),
+            self.find_dated::<RawNode>("", name),
             self.find::<RawLease>(RawLease::OF_NODES, name),
         );
         let Some((node, date)) = node? else {
@@ -219,21 +218,20 @@ impl Cluster {
         if !is_name(name) {
             return Ok(None);
         }
-        let path = object::<T>(namespace, name);
-        let found = self.find_at(&path, name, Ask::OBJECT).await?;
+        let found = self.find_dated(namespace, name).await?;
         Ok(found.map(|(object, _)| object))
     }
 
-    /// Reads the object at `path`, and the time of the response. Fails if it is not the object
-    /// called `name`: every field of our types is optional, so any JSON object would parse, and
-    /// would be taken for an object without volumes, affinity or marks.
-    pub(super) async fn find_at<T: Kind>(
+    /// Reads an object, and the time of the response. Fails if it is not the object called `name`: every
+    /// field of our types is optional, so any JSON object would parse, and would be taken for an object
+    /// without volumes, affinity or marks.
+    async fn find_dated<T: Kind>(
         &self,
-        path: &str,
+        namespace: &str,
         name: &str,
-        ask: Ask,
     ) -> Result<Option<(T, Option<Timestamp>)>> {
-        let response = match self.get(path, ask).await {
+        let path = object::<T>(namespace, name);
+        let response = match self.get(&path, Ask::OBJECT).await {
             Err(failure) if failure.is(StatusKind::NotFound) => return Ok(None),
             response => response?,
         };

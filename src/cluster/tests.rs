@@ -295,7 +295,6 @@ fn only_the_message_of_the_guard_is_proof() {
             Ok(()) => "proof",
             Err(guard::NoProof::Never(_)) => "never",
             Err(guard::NoProof::NotYet(_)) => "not yet",
-            Err(guard::NoProof::LetThrough) => "let through",
         };
         assert_eq!(judged, expected, "{code} {message}");
     }
