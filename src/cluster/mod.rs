@@ -5,10 +5,9 @@
 //! response, whether a request was repeated, and what exactly was sent.
 
 mod connect;
-mod events;
 mod failure;
 mod guard;
-mod history;
+mod notes;
 mod read;
 mod request;
 mod write;
@@ -19,7 +18,6 @@ use kube::Client;
 use tokio::sync::Semaphore;
 
 pub use self::connect::is_address;
-pub use self::events::{CONTROLLER, Event, Reference};
 pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::REFUSAL;
 pub use self::read::Listed;
