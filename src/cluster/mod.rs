@@ -22,7 +22,7 @@ pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::REFUSAL;
 pub use self::read::Listed;
 pub use self::request::{Ask, REQUEST_TIME_LIMIT, USER_AGENT};
-pub use self::write::{NodeAgain, NotDown, Permit};
+pub use self::write::{NodeAgain, Permit};
 use crate::stop::Stop;
 
 /// The most requests that are under way simultaneously. The API server's priority and fairness

@@ -18,6 +18,7 @@ use crate::{
     cli::Cli,
     facts::{Life, NamespaceFacts, PodsOf, Storage},
     kubernetes::{Holders, RawNode, RawPod},
+    outcome::Outcome,
     settings::Settings,
 };
 
@@ -332,12 +333,12 @@ async fn a_node_permits_no_write_to_a_pod_of_another_node_and_a_leaf_node_none_a
         let before = server.lock().requests.len();
         let permit = again.permit(&policy, (&pod, Some(&storage)), [], false);
         if let Ok(permit) = permit {
-            let _ = cluster.delete_pod(&permit).await;
+            let _ = cluster.delete_pod(&permit, false).await;
             let _ = cluster.fail_job_pod(&permit).await;
         }
         assert_eq!(server.lock().requests.len() - before, writes, "{node}");
     }
     server.lock().cluster.objects[1]["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
     let again = cluster.read_node_again(&judged, &policy, None).await;
-    assert!(matches!(again, Err(NotDown::Leaf)), "{again:?}");
+    assert!(matches!(again, Err(Outcome::NodeChanged(_))), "{again:?}");
 }

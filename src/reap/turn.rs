@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    cluster::{Cluster, Failure, NodeAgain, NotDown, Permit, StatusKind},
+    cluster::{Cluster, Failure, NodeAgain, Permit, StatusKind},
     facts::{
         Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unneeded, Unread,
         namespace,
@@ -18,20 +18,42 @@ use crate::{
     stop::Stop,
 };
 
-/// How long the node's other pods share one reading of the node. The time is short, so that most of
-/// the five seconds for which a reading is valid remain for the deletes.
+/// How long pods share one reading of their node, or a failure. The time is short, so that most of the
+/// five seconds for which a reading is valid remain for the deletes.
 const NODE_SHARED_FOR: Duration = Duration::from_secs(1);
 
 /// How long a reading of the other Leases serves.
 const LEASES_SHARED_FOR: Duration = Duration::from_mins(1);
 
-/// The other Leases, as they were last read.
-pub struct LastLeases {
-    /// The moment from which its age counts.
-    pub at: Instant,
-    /// `None` as long as the pods were judged by the last reading.
-    pub again: Option<Arc<Read<LeasesByNode>>>,
+/// The last reading that turns share, and the moment from which its age counts. The lock is held while
+/// it is read again, so that other turns wait for that reading.
+pub struct Shared<T, E>(pub Mutex<Option<(Instant, Result<T, E>)>>);
+
+impl<T: Clone, E: Clone> Shared<T, E> {
+    /// Returns the last reading if it is younger than `shared_for`, and otherwise reads again. The age of
+    /// a failure counts from the moment when it came. Otherwise each pod would wait for a failure of its
+    /// own.
+    async fn get(
+        &self,
+        shared_for: Duration,
+        read: impl AsyncFnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut last = self.0.lock().await;
+        if let Some((at, result)) = &*last
+            && at.elapsed() < result.as_ref().map_or(NODE_SHARED_FOR, |_| shared_for)
+        {
+            return result.clone();
+        }
+        let asked = Instant::now();
+        let result = read().await;
+        let at = result.as_ref().map_or_else(|_| Instant::now(), |_| asked);
+        *last = Some((at, result.clone()));
+        result
+    }
 }
+
+/// The last reading of the other Leases: `None` as long as it is the one that the pods were judged by.
+type LeasesAgain = Shared<Option<Arc<LeasesByNode>>, Unread>;
 
 /// The context that the turns of all pods share.
 pub struct Run<'a> {
@@ -43,36 +65,8 @@ pub struct Run<'a> {
     /// The moment at which the plan's pods were judged.
     pub now: Timestamp,
     /// The possible holders of the other Leases, and the last reading; `None` if these Leases were
-    /// not read. The lock is held while they are read again.
-    pub leases: Option<(&'a Holders, Mutex<LastLeases>)>,
-}
-
-impl Run<'_> {
-    /// Reads the other Leases again if the last reading is old. Returns `None` as long as the pods
-    /// were judged by the last reading.
-    async fn read_leases_again(&self) -> Option<(&Holders, Arc<Read<LeasesByNode>>)> {
-        let (holders, last) = self.leases.as_ref()?;
-        let mut last = last.lock().await;
-        let has_failed = last.again.as_ref().is_some_and(|read| read.is_err());
-        let shared_for = if has_failed {
-            NODE_SHARED_FOR
-        } else {
-            LEASES_SHARED_FOR
-        };
-        if last.at.elapsed() >= shared_for {
-            let asked = Instant::now();
-            let read = self.cluster.leases_of(holders).await;
-            last.at = age_counts_from(&read, asked);
-            last.again = Some(Arc::new(read.map_err(Unread::from)));
-        }
-        Some((holders, last.again.clone()?))
-    }
-}
-
-/// Returns the moment from which the age of a reading counts: when it was `asked` for. The age of a
-/// failure counts from the moment when it came. Otherwise each pod would wait for a failure of its own.
-fn age_counts_from<T, E>(read: &Result<T, E>, asked: Instant) -> Instant {
-    read.as_ref().map_or_else(|_| Instant::now(), |_| asked)
+    /// not read.
+    pub leases: Option<(&'a Holders, LeasesAgain)>,
 }
 
 /// A node of the plan.
@@ -82,9 +76,8 @@ pub struct Node<'a> {
     /// The heartbeats of the node's machine that changed pods have shown since. They apply to all
     /// of the node's pods.
     pub heard: RefCell<Vec<Heard>>,
-    /// The time and the result of the node's last reading. The lock is held while the node is read
-    /// again, so that the node's other pods wait for that reading and share it.
-    pub last_reading: Mutex<Option<(Instant, Result<NodeAgain, NotDown>)>>,
+    /// The last reading of the node, or the outcome of its pods.
+    pub again: Shared<NodeAgain, Outcome>,
 }
 
 /// A write of a pod's turn.
@@ -109,75 +102,21 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Deletes the pod, unless a rule now keeps the pod. `Ok` if the API server accepted the
-    /// delete, which still has to be verified.
-    pub async fn force_delete(&mut self) -> Result<(), Outcome> {
-        let pod = &self.judged.pod;
-        let PodFacts {
-            name, namespace, ..
-        } = pod;
-        let deadline = pod.deletion_deadline();
-        let on = &self.node.as_judged.name;
-        tracing::info!(
-            "Force-deleting pod {name} in namespace {namespace} on node {on} with deletion timestamp {deadline}"
-        );
-        self.delete().await
-    }
-
-    /// Returns `Err` with the pod's outcome if the run has to end and may not begin anything new.
-    pub fn may_begin(&self) -> Result<(), Outcome> {
-        let interrupted = |why: &str| Err(Outcome::Interrupted(why.to_owned()));
-        self.run.stop.reason().map_or(Ok(()), interrupted)
-    }
-
-    /// Adds to an `outcome` that did not go well that this turn has set the pod to `Failed`, because
-    /// the user has to know.
-    pub fn with_patch_told(&self, outcome: Outcome) -> Outcome {
-        let code = outcome.code();
-        let is_accepted = matches!(code, OutcomeCode::StillThere | OutcomeCode::Unverified);
-        if !self.patched || code.went_well() || is_accepted {
-            return outcome;
-        }
-        let consequence = match code {
-            OutcomeCode::Failed => "the pod may still be there",
-            _ => "this run did not delete the pod",
-        };
-        let sentence = outcome.sentence();
-        Outcome::Failed(format!(
-            "its phase was set to Failed, or may have been, so its Job may start another pod, and {consequence}. {sentence}"
-        ))
-    }
-
-    /// Pauses before the next try. `Err` is the pod's outcome if there is no next try: another try is
-    /// of no use, or the run has to end and this turn has not patched the pod.
-    async fn pause_before_next_try(
-        &self,
-        tried: &mut u32,
-        failure: &Failure,
-    ) -> Result<(), Outcome> {
-        *tried += 1;
-        let Some(pause) = failure.pause(*tried) else {
-            return Err(match failure.denial() {
-                Some(words) => Outcome::Denied(words),
-                None => Outcome::Failed(failure.to_string()),
-            });
-        };
-        match self.run.stop.pause(pause).await {
-            Some(why) if !self.patched => Err(Outcome::Interrupted(match failure {
-                Failure::NotSent(_) => why.to_owned(),
-                failure => format!("{why}, after {failure}"),
-            })),
-            _ => Ok(()),
-        }
-    }
-
-    /// Deletes the pod. If the Job controller's finalizer holds the pod, the pod's status is patched
+    /// Deletes the pod, unless a rule now keeps it. `Ok` if the API server accepted the delete, which still
+    /// has to be verified. If the Job controller's finalizer holds the pod, the pod's status is patched
     /// first, once a dry run has shown that nothing refuses the delete. Each try has a permit of its
     /// own. Once a try without a clear response may have taken effect, a later "not found" no longer
     /// tells who deleted the pod.
-    async fn delete(&mut self) -> Result<(), Outcome> {
+    pub async fn delete(&mut self) -> Result<(), Outcome> {
         let cluster = self.run.cluster;
         let mut pod = self.judged.pod.clone();
+        tracing::info!(
+            "Force-deleting pod {} in namespace {} on node {} with deletion timestamp {}",
+            pod.name,
+            pod.namespace,
+            self.node.as_judged.name,
+            pod.deletion_deadline()
+        );
         let mut tried = 0;
         // A pod that changed gets one second chance. Our own patch changes the pod too, and adds
         // one.
@@ -194,26 +133,27 @@ impl Turn<'_> {
                 Step::DryRun
             };
             let written = match step {
-                Step::DryRun => cluster.dry_run_delete(&permit).await.map(|()| None),
-                Step::SetToFailed => cluster.fail_job_pod(&permit).await.map(Some),
-                Step::Delete => cluster.delete_pod(&permit).await.map(|()| None),
+                Step::DryRun => {
+                    let written = cluster.delete_pod(&permit, true).await;
+                    written.map(|()| is_accepted = true)
+                }
+                Step::SetToFailed => {
+                    let written = cluster.fail_job_pod(&permit).await;
+                    written.map(|resource_version| {
+                        pod.resource_version = resource_version;
+                        pod.fail();
+                        self.patched = true;
+                        second_chances += 1;
+                    })
+                }
+                Step::Delete => {
+                    let written = cluster.delete_pod(&permit, false).await;
+                    written.map(|()| self.unsure = None)
+                }
             };
             let failure = match written {
-                Ok(None) if step == Step::DryRun => {
-                    is_accepted = true;
-                    continue;
-                }
-                Ok(None) => {
-                    self.unsure = None;
-                    return Ok(());
-                }
-                Ok(Some(resource_version)) => {
-                    pod.resource_version = resource_version;
-                    pod.fail();
-                    self.patched = true;
-                    second_chances += 1;
-                    continue;
-                }
+                Ok(()) if step == Step::Delete => return Ok(()),
+                Ok(()) => continue,
                 Err(failure) if failure.is(StatusKind::NotFound) => return Err(Outcome::Gone),
                 Err(failure) => failure,
             };
@@ -249,10 +189,18 @@ impl Turn<'_> {
     /// Returns the permission to write to the pod. `Err` is the pod's outcome if the pod may no longer
     /// be deleted. The permit expires by the time of the node's reading, which is the oldest of them.
     async fn permit(&self, pod: &PodFacts) -> Result<Permit, Outcome> {
-        let node = self.read_node_again().await?;
+        let (
+            Run {
+                cluster, policy, ..
+            },
+            as_judged,
+        ) = (self.run, self.node.as_judged);
+        let leases = self.leases_again().await;
+        let read = async || cluster.read_node_again(as_judged, policy, leases).await;
+        let node = self.node.again.get(NODE_SHARED_FOR, read).await?;
         let storage = self.judged.storage.as_ref();
         let heard = self.node.heard.borrow().clone();
-        let permit = node.permit(self.run.policy, (pod, storage), heard, self.patched);
+        let permit = node.permit(policy, (pod, storage), heard, self.patched);
         let permit = permit.map_err(|reason| {
             // A fact that could not be read is no change, so the outcome is a failure. If a node's
             // lease could not be read, the node is not treated as off, and a shared disk then keeps
@@ -264,7 +212,7 @@ impl Turn<'_> {
                 _ => false,
             };
             if is_unread {
-                let name = &self.node.as_judged.name;
+                let name = &as_judged.name;
                 Outcome::Failed(format!("node {name} could not be judged again: {reason}"))
             } else {
                 Outcome::NodeChanged(reason.to_string())
@@ -277,68 +225,43 @@ impl Turn<'_> {
         Ok(permit)
     }
 
-    /// Reads the node, or returns the last reading if it is recent. `Err` is the pod's outcome.
-    async fn read_node_again(&self) -> Result<NodeAgain, Outcome> {
-        let mut last_reading = self.node.last_reading.lock().await;
-        let recent = last_reading.as_ref();
-        let recent = recent.filter(|(at, _)| at.elapsed() < NODE_SHARED_FOR);
-        let read = if let Some((_, read)) = recent {
-            read.clone()
-        } else {
-            let leases = self.run.read_leases_again().await;
-            let leases = leases.as_ref().map(|(holders, read)| (*holders, &**read));
-            let asked = Instant::now();
-            let Run {
-                cluster, policy, ..
-            } = self.run;
-            let read = cluster.read_node_again(self.node.as_judged, policy, leases);
-            let read = read.await;
-            *last_reading = Some((age_counts_from(&read, asked), read.clone()));
-            read
+    /// Reads the other Leases again if the last reading is old. Returns `None` as long as the pods
+    /// were judged by the last reading.
+    async fn leases_again(&self) -> Option<(&Holders, Read<Arc<LeasesByNode>>)> {
+        let (holders, last) = self.run.leases.as_ref()?;
+        let read = async || {
+            let leases = self.run.cluster.leases_of(holders).await?;
+            Ok(Some(Arc::new(leases)))
         };
-        let name = &self.node.as_judged.name;
-        read.map_err(|why| match why {
-            NotDown::Unread(failure) => {
-                Outcome::Failed(format!("node {name} could not be read again: {failure}"))
-            }
-            NotDown::Ready => Outcome::NodeRecovered,
-            NotDown::Gone => Outcome::NodeChanged("The node no longer exists.".to_owned()),
-            NotDown::Replaced => {
-                Outcome::NodeChanged("Another node has registered under the name.".to_owned())
-            }
-            NotDown::Leaf => {
-                Outcome::NodeChanged("The node carries the mark of a leaf node.".to_owned())
-            }
-        })
+        let leases = last.get(LEASES_SHARED_FOR, read).await;
+        Some((holders, leases.transpose()?))
     }
 
     /// Reads the object again that showed, by `why`, that nothing wants the pod or its PVCs. `Err` is
     /// the pod's outcome if something wants them now, or if the object could not be read.
     async fn check_unneeded(&self, pod: &PodFacts, why: Unneeded) -> Result<(), Outcome> {
-        let is_wanted = match why {
-            Unneeded::Namespace => self.read_namespace_again(&pod.namespace).await.map(|it| {
-                let is_deleted = it.is_some_and(|it| it.deleted);
-                !is_deleted
-            }),
+        let (is_wanted, how) = match why {
+            Unneeded::Namespace => {
+                let read = self.read_namespace_again(&pod.namespace).await;
+                let is_wanted = read.map(|it| it.is_none_or(|it| !it.deleted));
+                (is_wanted, "Its namespace is not being deleted any more.")
+            }
             Unneeded::Set => {
                 let name = pod.owner.as_ref().map_or("", |owner| &owner.name);
                 let find = self
                     .run
                     .cluster
                     .find::<RawStatefulSet>(&pod.namespace, name);
-                find.await
-                    .map(|set| set.is_some_and(|set| set.wants(&pod.name)))
+                let is_wanted = find
+                    .await
+                    .map(|set| set.is_some_and(|set| set.wants(&pod.name)));
+                (is_wanted, "A StatefulSet now wants the pod again.")
             }
         };
-        match (is_wanted, why) {
-            (Ok(false), _) => Ok(()),
-            (Ok(true), Unneeded::Namespace) => Err(Outcome::Changed(
-                "Its namespace is not being deleted any more.".to_owned(),
-            )),
-            (Ok(true), Unneeded::Set) => Err(Outcome::Changed(
-                "A StatefulSet now wants the pod again.".to_owned(),
-            )),
-            (Err(failure), _) => Err(Outcome::Failed(format!(
+        match is_wanted {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(Outcome::Changed(how.to_owned())),
+            Err(failure) => Err(Outcome::Failed(format!(
                 "whether something wants it or its PVCs could not be read again: {failure}"
             ))),
         }
@@ -409,6 +332,46 @@ impl Turn<'_> {
             Ok(again)
         } else {
             Err(changed(&reason.to_string()))
+        }
+    }
+    /// Adds to an `outcome` that did not go well that this turn has set the pod to `Failed`, because
+    /// the user has to know.
+    pub fn with_patch_told(&self, outcome: Outcome) -> Outcome {
+        let code = outcome.code();
+        let is_accepted = matches!(code, OutcomeCode::StillThere | OutcomeCode::Unverified);
+        if !self.patched || code.went_well() || is_accepted {
+            return outcome;
+        }
+        let consequence = match code {
+            OutcomeCode::Failed => "the pod may still be there",
+            _ => "this run did not delete the pod",
+        };
+        let sentence = outcome.sentence();
+        Outcome::Failed(format!(
+            "its phase was set to Failed, or may have been, so its Job may start another pod, and {consequence}. {sentence}"
+        ))
+    }
+
+    /// Pauses before the next try. `Err` is the pod's outcome if there is no next try: another try is
+    /// of no use, or the run has to end and this turn has not patched the pod.
+    async fn pause_before_next_try(
+        &self,
+        tried: &mut u32,
+        failure: &Failure,
+    ) -> Result<(), Outcome> {
+        *tried += 1;
+        let Some(pause) = failure.pause(*tried) else {
+            return Err(match failure.denial() {
+                Some(words) => Outcome::Denied(words),
+                None => Outcome::Failed(failure.to_string()),
+            });
+        };
+        match self.run.stop.pause(pause).await {
+            Some(why) if !self.patched => Err(Outcome::Interrupted(match failure {
+                Failure::NotSent(_) => why.to_owned(),
+                failure => format!("{why}, after {failure}"),
+            })),
+            _ => Ok(()),
         }
     }
 }
