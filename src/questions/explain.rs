@@ -64,7 +64,7 @@ pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) 
         let message = format!("pod {asked} could not be read: {cause}");
         return Err(CouldNotRun::Source(message));
     }
-    let plan = settings.limit(&facts, settings.decide(&facts, pods));
+    let plan = settings.plan(&facts, pods);
     let run = RunRecord::new(settings, facts, plan);
     let judged = run
         .plan
