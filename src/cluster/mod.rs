@@ -17,7 +17,6 @@ use std::sync::Arc;
 use kube::Client;
 use tokio::sync::Semaphore;
 
-pub use self::connect::is_address;
 pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::REFUSAL;
 pub use self::read::Listed;

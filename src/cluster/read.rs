@@ -83,24 +83,19 @@ impl Cluster {
     /// Lists all `VolumeAttachments` by node. No field selector selects them by node, but their
     /// rows name the node.
     pub async fn attachment_rows(&self) -> Result<BTreeMap<String, Vec<Attachment>>> {
-        let add_attachment =
-            |by_node: &mut BTreeMap<_, Vec<_>>, [name, driver, volume, node]: [&str; 4]| {
-                let named = !["", "<unset>"].contains(&volume);
-                by_node
-                    .entry(node.to_owned())
-                    .or_default()
-                    .push(Attachment {
-                        name: name.to_owned(),
-                        volume: named.then(|| volume.to_owned()),
-                        driver: Some(driver.to_owned()),
-                    });
+        type ByNode = BTreeMap<String, Vec<Attachment>>;
+        let add = |by_node: &mut ByNode, [name, driver, volume, node]: [&str; 4]| {
+            let named = !["", "<unset>"].contains(&volume);
+            let attachment = Attachment {
+                name: name.to_owned(),
+                volume: named.then(|| volume.to_owned()),
+                driver: Some(driver.to_owned()),
             };
-        let rows = self.rows::<RawAttachment, _, 4>(
-            "",
-            ["Name", "Attacher", "PV", "Node"],
-            add_attachment,
-        );
-        Ok(rows.await?.1)
+            by_node.entry(node.to_owned()).or_default().push(attachment);
+        };
+        let columns = ["Name", "Attacher", "PV", "Node"];
+        let (_, by_node) = self.rows::<RawAttachment, _, 4>(columns, add).await?;
+        Ok(by_node)
     }
 
     /// Reads one node in full, with its own lease; `None` if the node does not exist.
@@ -187,13 +182,12 @@ impl Cluster {
         };
         let found = self.pages((&path, SMALL_PAGE_NODES, &query), Ask::OBJECT, read_page);
         let mut found = found.await?;
-        found.items.truncate(2);
-        // A node that could not be read may be a real one.
         if found.items.len() < 2 {
-            found.whole()
-        } else {
-            Ok(found.items)
+            // A node that could not be read may be a real one.
+            return found.whole();
         }
+        found.items.truncate(2);
+        Ok(found.items)
     }
 
     /// Reads a list of pods, Terminating or not, and collects them by `add`. The pods of one node
@@ -259,11 +253,10 @@ impl Cluster {
         .await
     }
 
-    /// Lists the objects of a kind that `query` selects as rows, and collects the cells of `columns` by `add`. Returns
+    /// Lists all objects of a kind as rows, and collects the cells of `columns` by `add`. Returns
     /// the time of the first page too: no page is older.
     pub async fn rows<T: Kind, S: Default, const N: usize>(
         &self,
-        query: &str,
         columns: [&str; N],
         add: impl Fn(&mut S, [&str; N]),
     ) -> Result<(Option<Timestamp>, S)> {
@@ -272,7 +265,7 @@ impl Cluster {
             *date = date.or(response.date);
             response.rows(columns, |cells| add(all, cells))
         };
-        self.pages((&path, PAGE_ROWS, query), Ask::TABLE, read_page)
+        self.pages((&path, PAGE_ROWS, ""), Ask::TABLE, read_page)
             .await
     }
 

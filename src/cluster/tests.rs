@@ -237,7 +237,7 @@ async fn rows_have_the_time_of_their_first_page_and_none_counts_twice() {
                 server.lock().cluster.now += jiff::SignedDuration::from_mins(1);
             }
         };
-        let rows = cluster.rows::<RawNode, _, 1>("", ["Name"], add).await;
+        let rows = cluster.rows::<RawNode, _, 1>(["Name"], add).await;
         assert_eq!(rows, Ok((Some(Timestamp::UNIX_EPOCH), 3)));
     }
 }
