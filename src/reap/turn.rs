@@ -189,12 +189,10 @@ impl Turn<'_> {
     /// Returns the permission to write to the pod. `Err` is the pod's outcome if the pod may no longer
     /// be deleted. The permit expires by the time of the node's reading, which is the oldest of them.
     async fn permit(&self, pod: &PodFacts) -> Result<Permit, Outcome> {
-        let (
-            Run {
-                cluster, policy, ..
-            },
-            as_judged,
-        ) = (self.run, self.node.as_judged);
+        let Run {
+            cluster, policy, ..
+        } = self.run;
+        let as_judged = self.node.as_judged;
         let leases = self.leases_again().await;
         let read = async || cluster.read_node_again(as_judged, policy, leases).await;
         let node = self.node.again.get(NODE_SHARED_FOR, read).await?;
@@ -240,21 +238,23 @@ impl Turn<'_> {
     /// Reads the object again that showed, by `why`, that nothing wants the pod or its PVCs. `Err` is
     /// the pod's outcome if something wants them now, or if the object could not be read.
     async fn check_unneeded(&self, pod: &PodFacts, why: Unneeded) -> Result<(), Outcome> {
+        let cluster = self.run.cluster;
         let (is_wanted, how) = match why {
             Unneeded::Namespace => {
-                let read = self.read_namespace_again(&pod.namespace).await;
+                let read = cluster.namespace(&pod.namespace).await;
+                // For all of its pods: it may have been opted out since.
+                if let (Ok(Some(facts)), Ok(all)) = (&read, &mut *self.run.namespaces.borrow_mut())
+                {
+                    all.insert(pod.namespace.clone(), facts.clone());
+                }
                 let is_wanted = read.map(|it| it.is_none_or(|it| !it.deleted));
                 (is_wanted, "Its namespace is not being deleted any more.")
             }
             Unneeded::Set => {
                 let name = pod.owner.as_ref().map_or("", |owner| &owner.name);
-                let find = self
-                    .run
-                    .cluster
-                    .find::<RawStatefulSet>(&pod.namespace, name);
-                let is_wanted = find
-                    .await
-                    .map(|set| set.is_some_and(|set| set.wants(&pod.name)));
+                let set = cluster.find::<RawStatefulSet>(&pod.namespace, name);
+                let wants = |set: RawStatefulSet| set.wants(&pod.name);
+                let is_wanted = set.await.map(|set| set.is_some_and(wants));
                 (is_wanted, "A StatefulSet now wants the pod again.")
             }
         };
@@ -265,16 +265,6 @@ impl Turn<'_> {
                 "whether something wants it or its PVCs could not be read again: {failure}"
             ))),
         }
-    }
-
-    /// Reads a namespace again, for all pods: it may have been opted out since. `None` if it does not
-    /// exist.
-    async fn read_namespace_again(&self, name: &str) -> Result<Option<NamespaceFacts>, Failure> {
-        let read = self.run.cluster.namespace(name).await?;
-        if let (Some(facts), Ok(all)) = (&read, &mut *self.run.namespaces.borrow_mut()) {
-            all.insert(name.to_owned(), facts.clone());
-        }
-        Ok(read)
     }
 
     /// Returns `Err` with the pod's outcome if the pod's namespace is now opted out, or is not
@@ -296,15 +286,17 @@ impl Turn<'_> {
     /// `permit` checks whether the node has changed.
     async fn read_pod_again(&self, pod: &PodFacts) -> Result<PodFacts, Outcome> {
         let changed = |why: &str| Outcome::Changed(why.to_owned());
-        let raw = self
-            .run
-            .cluster
-            .find::<RawPod>(&pod.namespace, &pod.name)
-            .await
-            .map_err(|failure| {
-                Outcome::Failed(format!("it changed and could not be read again: {failure}"))
-            })?
-            .ok_or(Outcome::Gone)?;
+        let Run {
+            cluster,
+            policy,
+            now,
+            ..
+        } = self.run;
+        let read = cluster.find::<RawPod>(&pod.namespace, &pod.name).await;
+        let read = read.map_err(|failure| {
+            Outcome::Failed(format!("it changed and could not be read again: {failure}"))
+        });
+        let raw = read?.ok_or(Outcome::Gone)?;
         if raw.metadata.uid != pod.uid {
             return Err(changed("Another pod has taken its name."));
         }
@@ -325,9 +317,8 @@ impl Turn<'_> {
         // differ nevertheless, nothing is known about them, and the rules keep the pod.
         let storage = self.judged.storage.as_ref();
         let storage = storage.filter(|_| again.claim_names == pod.claim_names);
-        let (known, Run { now, policy, .. }) = (NodeRead::Known(node), self.run);
-        let case = PodContext::new(*now, policy, Some(&known), &again, storage);
-        let reason = case.decide();
+        let known = NodeRead::Known(node);
+        let reason = PodContext::new(*now, policy, Some(&known), &again, storage).decide();
         if reason.verdict() == Verdict::Reap {
             Ok(again)
         } else {
