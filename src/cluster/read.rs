@@ -14,8 +14,8 @@ use super::{
 use crate::{
     facts::{Attachment, NamespaceFacts, Namespaces, PodsOf, Uid, Unread},
     kubernetes::{
-        Holders, Kind, LeasesByNode, ListMeta, Malformed, NodeObjects, RawAttachment, RawLease,
-        RawList, RawNamespace, RawNode, RawPod, RawTable, malformed,
+        Holders, Kind, LeasesByNode, Malformed, NodeObjects, RawAttachment, RawLease, RawList,
+        RawNamespace, RawNode, RawPod, RawTable, malformed,
     },
     selector::{NodeSelectors, is_name},
 };
@@ -178,7 +178,8 @@ impl Cluster {
                     names.push(node.metadata.name);
                 }
             })?;
-            Ok(next.filter(|_| found.items.len() < 2))
+            let is_enough = found.items.len() >= 2;
+            Ok(if is_enough { String::new() } else { next })
         };
         let found = self.pages((&path, SMALL_PAGE_NODES, &query), Ask::OBJECT, read_page);
         let mut found = found.await?;
@@ -269,7 +270,7 @@ impl Cluster {
             .await
     }
 
-    /// Reads the pages of a list, one after the other, until `read_page` returns no query for the
+    /// Reads the pages of a list, one after the other, until `read_page` returns no token for the
     /// next page. The request for a page is made of the path up to the limit, the most objects on a
     /// page, and the rest of the query. If the token of a page has expired, the list starts again,
     /// once. If a page is too large, smaller pages are requested. Once a page was read, the account
@@ -278,7 +279,7 @@ impl Cluster {
         &self,
         (path, most, query): (&str, usize, &str),
         ask: Ask,
-        read_page: impl Fn(&Response, &mut S) -> Result<Option<String>>,
+        read_page: impl Fn(&Response, &mut S) -> Result<String>,
     ) -> Result<S> {
         let (mut all, mut next, mut restarted) = (S::default(), String::new(), false);
         let (mut limit, mut in_pages, mut may_list) = (most, false, false);
@@ -311,21 +312,23 @@ impl Cluster {
             if response.body.len() < MAX_BODY_BYTES / GROWTH_DIVISOR {
                 limit = most.min(limit * 2);
             }
-            let Some(token) = read_page(&response, &mut all)? else {
+            let token = read_page(&response, &mut all)?;
+            if token.is_empty() {
                 return Ok(all);
-            };
+            }
+            let token = format!("&continue={}", encode(&token));
             (next, may_list) = (token, true);
         }
     }
 }
 
 impl Response {
-    /// Calls `each` with the cells of `columns` of each row. Returns the query for the next page.
+    /// Calls `each` with the cells of `columns` of each row. Returns the token of the next page.
     fn rows<const N: usize>(
         &self,
         columns: [&str; N],
         mut each: impl FnMut([&str; N]),
-    ) -> Result<Option<String>> {
+    ) -> Result<String> {
         let table = self.parse::<RawTable>()?;
         let mut at = [0; N];
         for (at, wanted) in at.iter_mut().zip(columns) {
@@ -342,15 +345,11 @@ impl Response {
             }
             each(cells.map(Option::unwrap_or_default));
         }
-        Ok(continuation(&table.metadata))
+        Ok(table.metadata.next)
     }
 
-    /// Collects the items of a page in `listed` by `add`. Returns the query for the next page.
-    fn items<T: Kind, S>(
-        &self,
-        listed: &mut Listed<S>,
-        add: impl Fn(&mut S, T),
-    ) -> Result<Option<String>> {
+    /// Collects the items of a page in `listed` by `add`. Returns the token of the next page.
+    fn items<T: Kind, S>(&self, listed: &mut Listed<S>, add: impl Fn(&mut S, T)) -> Result<String> {
         let list = self.parse::<RawList<'_>>()?;
         if !list.kind.ends_with("List") {
             return Err(unreadable("it is not a list"));
@@ -367,11 +366,6 @@ impl Response {
                 }
             }
         }
-        Ok(continuation(&list.metadata))
+        Ok(list.metadata.next)
     }
-}
-
-fn continuation(metadata: &ListMeta) -> Option<String> {
-    let token = encode(&metadata.next);
-    (!token.is_empty()).then(|| format!("&continue={token}"))
 }
