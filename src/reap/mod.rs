@@ -116,12 +116,12 @@ pub async fn reap(
 /// Logs the code of a pod's outcome. The API server's messages belong in the report, not in the
 /// log.
 fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
-    let PodFacts {
-        name, namespace, ..
-    } = pod;
-    let (uid, deadline) = (pod.uid.as_str(), pod.deletion_deadline());
+    let uid = pod.uid.as_str();
     let pod = sanitize(&format!(
-        "{name} in namespace {namespace} with deletion timestamp {deadline}"
+        "{} in namespace {} with deletion timestamp {}",
+        pod.name,
+        pod.namespace,
+        pod.deletion_deadline()
     ));
     match outcome.code() {
         OutcomeCode::Deleted => tracing::info!(uid, "Successfully force-deleted pod {pod}"),
