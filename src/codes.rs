@@ -17,7 +17,6 @@ pub(crate) use entry;
 
 /// Declares an enum of code words. A variant serializes and prints as its code, and `ALL` lists the
 /// variants. The text after a code says in whole sentences what the code means.
-#[macro_export]
 macro_rules! codes {
     (
         $(#[$about:meta])*
@@ -70,17 +69,8 @@ macro_rules! codes {
             }
         }
 
-        $crate::code_schema!($name);
-    };
-}
-
-pub use codes;
-
-/// Implements the JSON schema of an enum of `codes!`: one of its variants' codes.
-#[cfg(test)]
-#[macro_export]
-macro_rules! code_schema {
-    ($name:ident) => {
+        /// One of the codes.
+        #[cfg(test)]
         impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
@@ -96,10 +86,4 @@ macro_rules! code_schema {
         }
     };
 }
-
-#[cfg(not(test))]
-#[macro_export]
-#[doc(hidden)]
-macro_rules! code_schema {
-    ($name:ident) => {};
-}
+pub(crate) use codes;

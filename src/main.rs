@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use pod_reaper::{
     cli::{self, Cli, Command},
     console::{log, output, terminal},
-    exit::{CouldNotRun, Exit, Result},
+    exit::{Exit, Result},
     questions::explain,
     run,
     settings::Settings,
@@ -15,21 +15,17 @@ use pod_reaper::{
 
 fn main() -> ExitCode {
     let cli = Cli::from_process();
-    if let Command::Completions(shell) = cli.command {
+    if let Some(Command::Completions { shell }) = cli.command {
         return output::write_script(&cli::completions(shell)).into();
     }
     let settings = Settings::from(cli);
     log::start(settings.form.log_format, settings.form.log_level);
     cli::warn_of_what_has_no_effect();
-    start(&settings)
-        .unwrap_or_else(|error| complain(&error))
-        .into()
-}
-
-/// Prints why the program could not run, and returns the exit code.
-fn complain(error: &CouldNotRun) -> Exit {
-    terminal::error(&error.to_string());
-    error.into()
+    let exit = start(&settings).unwrap_or_else(|error| {
+        terminal::error(&error.to_string());
+        Exit::from(&error)
+    });
+    exit.into()
 }
 
 /// Starts the async runtime, and performs the command in it.
@@ -49,13 +45,9 @@ fn start(settings: &Settings) -> Result<Exit> {
 
 /// Performs the command and writes its report.
 async fn perform(settings: &Settings, stop: &Stop) -> Result<Exit> {
-    let report = match &settings.command {
-        Command::Explain(pod) => explain::run(settings, pod, stop).await?,
-        // `main` has already printed this script.
-        Command::Completions(shell) => {
-            return Ok(output::write_script(&cli::completions(*shell)));
-        }
-        Command::Run => run::run(settings, stop).await?,
+    let report = match &settings.explained {
+        Some(pod) => explain::run(settings, pod, stop).await?,
+        None => run::run(settings, stop).await?,
     };
     Ok(output::write(report, &settings.form, stop).await)
 }

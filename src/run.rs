@@ -132,8 +132,7 @@ fn planned(settings: &Settings, gathered: Gathered) -> Result<RunRecord<'_>> {
     let Gathered { facts, pods, .. } = gathered;
     settings.check_filters(&facts)?;
     log_counts(pods.iter().map(|(pod, _)| pod));
-    let judged = settings.decide(&facts, pods);
-    let plan = settings.limit(&facts, judged);
+    let plan = settings.plan(&facts, pods);
     Ok(RunRecord::new(settings, facts, plan))
 }
 

@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use jiff::Timestamp;
 
 use crate::{
-    cli::{self, Cli, Command, Filter, OutputFormats},
+    cli::{self, Cli, Command, Filter, OutputFormats, PodName},
     codes::codes,
     exit::{CouldNotRun, Result},
     facts::{ClusterFacts, PodFacts, Storage},
@@ -19,8 +19,8 @@ use crate::{
 /// The settings of one run or question.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The run or question to perform.
-    pub command: Command,
+    /// The pod to explain; `None` for a run.
+    pub explained: Option<PodName>,
     /// The source of the facts, and what may be changed there.
     pub task: Task,
     /// The options that select the namespaces.
@@ -143,17 +143,9 @@ impl Settings {
         }
     }
 
-    /// Judges every pod by the rules.
-    pub fn decide(
-        &self,
-        facts: &ClusterFacts,
-        pods: Vec<(PodFacts, Option<Storage>)>,
-    ) -> Vec<Judged> {
-        Judged::by_rules(facts, pods, &self.policy)
-    }
-
-    /// Applies the limits of the run to pods that the rules have judged.
-    pub fn limit(&self, facts: &ClusterFacts, judged: Vec<Judged>) -> Plan {
+    /// Judges every pod by the rules, and applies the limits of the run.
+    pub fn plan(&self, facts: &ClusterFacts, pods: Vec<(PodFacts, Option<Storage>)>) -> Plan {
+        let judged = Judged::by_rules(facts, pods, &self.policy);
         Plan::new(facts, judged, &self.limits)
     }
 
@@ -220,6 +212,10 @@ impl From<Cli> for Settings {
             cluster_name,
             history_namespace,
         } = options;
+        let (explained, common) = match command {
+            Some(Command::Explain { pod, common, .. }) => (Some(pod), common),
+            _ => (None, common),
+        };
         // `namespace` is already part of `namespaces`.
         let cli::Common {
             namespaces,
@@ -234,7 +230,6 @@ impl From<Cli> for Settings {
             target,
         } = common;
         Self {
-            command,
             task: match snapshot {
                 Some(snapshot) => Task::Audit {
                     snapshot,
@@ -243,10 +238,11 @@ impl From<Cli> for Settings {
                 },
                 None => Task::Reap {
                     target,
-                    dry_run,
+                    dry_run: dry_run || explained.is_some(),
                     yes,
                 },
             },
+            explained,
             filters,
             namespaces,
             policy,

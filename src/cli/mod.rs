@@ -2,9 +2,9 @@
 
 mod options;
 mod values;
-mod variables;
 
 use std::{
+    env,
     ffi::{OsStr, OsString},
     path::Path,
 };
@@ -23,35 +23,6 @@ use self::values::PODS;
 pub use self::values::{LogFormat, Output, PodName};
 use crate::selector::regex;
 
-/// The command line and the environment, read and checked.
-#[derive(Debug)]
-pub struct Cli {
-    pub command: Command,
-    /// The options of all commands. Those that `command` does not take have their defaults.
-    pub options: Options,
-    /// The options and variables that select the namespaces.
-    pub filters: Vec<Filter>,
-}
-
-/// An option that selects namespaces.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Filter {
-    /// The option as it is typed, or its variable if the variable has set it.
-    pub name: String,
-    /// Whether the option was typed, rather than set by a variable, which serves many clusters.
-    pub is_typed: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
-    /// Deletes and reports.
-    Run,
-    /// Explains the verdict on a pod.
-    Explain(PodName),
-    /// Prints a completion script, for which no cluster is needed.
-    Completions(Shell),
-}
-
 /// Force-deletes pods stuck Terminating on NotReady nodes, never their data, and reports those that need
 /// you. Without --dry-run it deletes; at a terminal it asks first.
 ///
@@ -60,15 +31,20 @@ pub enum Command {
 /// environment variable shown with it. The command line takes precedence.
 #[derive(Debug, Parser)]
 #[command(name = "pod-reaper", version, max_term_width = 100, after_long_help = EXIT_CODES)]
-struct Line {
+pub struct Cli {
     #[command(subcommand)]
-    subcommand: Option<Typed>,
+    pub command: Option<Command>,
+    /// The options of a run.
     #[command(flatten)]
-    options: Options,
+    pub options: Options,
+    /// The options and variables that select the namespaces.
+    #[arg(skip)]
+    pub filters: Vec<Filter>,
 }
 
+/// A command other than a run.
 #[derive(Debug, Subcommand)]
-enum Typed {
+pub enum Command {
     /// Show the verdict on a pod, the rule that decides and what to do; only reads
     Explain {
         /// The pod, as NAMESPACE/POD, POD, pod/POD or pod POD. Add -n NAMESPACE if several pods have that name
@@ -86,6 +62,15 @@ enum Typed {
         #[arg(value_parser = values::shell())]
         shell: Shell,
     },
+}
+
+/// An option that selects namespaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    /// The option as it is typed, or its variable if the variable has set it.
+    pub name: String,
+    /// Whether the option was typed, rather than set by a variable, which serves many clusters.
+    pub is_typed: bool,
 }
 
 /// The name under which kubectl finds the program as a plugin.
@@ -128,7 +113,7 @@ impl Cli {
     /// Reads the process's arguments and environment. Ends the process after `--help` and
     /// `--version`, and with exit code 2 on wrong usage.
     pub fn from_process() -> Self {
-        Self::try_from_args(std::env::args_os()).unwrap_or_else(|error| error.exit())
+        Self::try_from_args(env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
     /// Reads `args`, which begin with the program's name, then the environment.
@@ -137,122 +122,89 @@ impl Cli {
         let mut args = args.into_iter().collect_vec();
         subcommand_first(&mut args);
         let shown = command_line(args.first().map(OsString::as_os_str));
-        let mut command = map_options(shown.clone(), without_variable);
-        let typed = command.try_get_matches_from_mut(&args);
-        let typed = typed.map_err(|error| match error.kind() {
+        // What is wrong on the command line is said before what is wrong in a variable.
+        let mut typed = map_options(shown.clone(), without_variable);
+        let matches = typed.try_get_matches_from_mut(&args);
+        let matches = matches.map_err(|error| match error.kind() {
             // The help shows the variables.
             ErrorKind::DisplayHelp => help(shown.clone(), &args).unwrap_or(error),
-            _ => clarify(error, &args, &mut command, false),
+            _ => clarify(error, &args, &mut typed, false),
         })?;
-        if let Some((_, explain)) = typed.subcommand()
-            && let Some(word) = first_word(explain, "name")
-            && first_word(explain, "pod").is_none_or(|kind| !PODS.contains(&kind))
-        {
-            let asked = command.find_subcommand("explain").unwrap_or(&command);
-            let message = not_joined(word, &args, asked);
-            let message =
-                message.unwrap_or_else(|| "explain takes one pod; write NAMESPACE/POD".to_owned());
-            return Err(command.error(ErrorKind::UnknownArgument, message));
+        // Variables of options that the command does not take are meant for other commands.
+        let (of_run, needs_settings) = match matches.subcommand_name() {
+            None => (without_empty_variable as fn(_) -> _, true),
+            Some(name) => (without_variable as fn(_) -> _, name != "completions"),
+        };
+        let mut command = map_options(shown, without_empty_variable).mut_args(of_run);
+        if needs_settings {
+            refuse_settings_directory()
+                .map_err(|message| command.error(ErrorKind::ValueValidation, message))?;
         }
-        let further = options_of_variables(&shown, &typed)
-            .map_err(|message| command.error(ErrorKind::ValueValidation, message))?;
-        let at = 1 + usize::from(typed.subcommand().is_some());
-        let (before, after) = args.split_at(at.min(args.len()));
-        let all = [before, &further, after].concat();
         let matches = command
-            .try_get_matches_from_mut(all)
+            .try_get_matches_from_mut(&args)
             .map_err(|error| clarify(error, &args, &mut command, true))?;
-        let Line {
-            subcommand,
-            options,
-        } = Line::from_arg_matches(&matches)?;
-        let inner = typed.subcommand().map_or(&typed, |(_, inner)| inner);
-        let cli = Self::new(subcommand, options);
-        cli.checked(inner)
+        let inner = matches.subcommand().map_or(&matches, |(_, inner)| inner);
+        Self::from_arg_matches(&matches)?
+            .completed(inner)
             .map_err(|message| command.error(ErrorKind::ArgumentConflict, message))
     }
 
-    /// Converts what clap has parsed.
-    fn new(subcommand: Option<Typed>, mut options: Options) -> Self {
-        let command = match subcommand {
-            None => Command::Run,
-            Some(Typed::Explain { pod, name, common }) => {
-                options.common = common;
-                // `checked` examines the word before the name.
-                let pod = name.unwrap_or(pod);
-                Command::Explain(pod)
+    /// Refuses options that contradict each other, and resolves `-n` and the name of a pod. `Err` is the
+    /// message. `matches` are those of the command.
+    fn completed(mut self, matches: &ArgMatches) -> Result<Self, String> {
+        let common = match &mut self.command {
+            Some(Command::Explain { pod, name, common }) => {
+                let is_kind = |word: &str| PODS.contains(&word);
+                if let Some(name) = name.take() {
+                    if !pod.namespace.is_empty() || !is_kind(&pod.name) {
+                        return Err("explain takes one pod; write NAMESPACE/POD".to_owned());
+                    }
+                    *pod = name;
+                }
+                // kubectl prints a pod as POD or pod/POD. In these forms, `-n` gives the pod's
+                // namespace and is no filter. Without it, the one pod of that name is meant.
+                let PodName { namespace, name } = pod;
+                if namespace.is_empty() || is_kind(namespace) {
+                    *namespace = common.namespace.take().unwrap_or_default();
+                } else if let Some(other) = common.namespace.as_ref().filter(|it| *it != namespace)
+                {
+                    return Err(format!(
+                        "{namespace}/{name} is not in namespace {other}; leave -n out"
+                    ));
+                }
+                common
             }
-            Some(Typed::Completions { shell }) => Command::Completions(shell),
+            Some(Command::Completions { .. }) => return Ok(self),
+            None => &mut self.options.common,
         };
-        if command != Command::Run {
-            // All commands except the run only read.
-            options.dry_run = true;
-        }
-        Self {
-            command,
-            options,
-            filters: Vec::new(),
-        }
-    }
-
-    /// Refuses options that contradict each other, and resolves `-n` and the variables that
-    /// `--snapshot` turns off. `Err` is the message. `typed` is the command line alone, or that of the subcommand, if any.
-    fn checked(mut self, typed: &ArgMatches) -> Result<Self, String> {
-        let common = &mut self.options.common;
-        if let Command::Explain(pod) = &mut self.command {
-            let PodName { namespace, name } = pod;
-            // kubectl prints a pod as POD or pod/POD. In these forms, `-n` gives the pod's
-            // namespace and is no filter.
-            let bare = namespace.is_empty() || PODS.contains(&namespace.as_str());
-            if let Some(other) = common
-                .namespace
-                .as_ref()
-                .filter(|it| !bare && *it != namespace)
-            {
-                return Err(format!(
-                    "{namespace}/{name} is not in namespace {other}; leave -n out"
-                ));
-            }
-            *namespace = common
-                .namespace
-                .take_if(|_| bare)
-                .unwrap_or_else(|| std::mem::take(namespace));
-            // Without a namespace, the one pod of that name is meant.
-            if bare && PODS.contains(&namespace.as_str()) {
-                namespace.clear();
-            }
-        }
-        let names_namespaces = common.namespace.is_some();
-        if names_namespaces && first_typed(typed, &["namespace_regex"]).is_some() {
-            return Err("--namespace-regex cannot be combined with -n; leave one out".to_owned());
-        }
         // `-n NAME` is `--namespace-regex` for exactly this name. It takes precedence over the
         // variable.
-        if names_namespaces {
-            let only = common
-                .namespace
-                .as_ref()
-                .map(|name| format!("^{}$", regex::escape(name)));
-            common.namespaces.include = only.as_deref().map(regex).transpose()?;
+        if let Some(name) = &common.namespace {
+            if is_typed(matches, "namespace_regex") {
+                return Err(
+                    "--namespace-regex cannot be combined with -n; leave one out".to_owned(),
+                );
+            }
+            common.namespaces.include = Some(regex(&format!("^{}$", regex::escape(name)))?);
+            self.filters.push(Filter {
+                name: format!("-n {name}"),
+                is_typed: true,
+            });
         }
-        let filters = ["namespace", "namespace_regex", "namespace_exclude_regex"];
-        self.filters = filters
-            .into_iter()
-            .filter_map(|id| {
-                let is_typed = is_given(typed, id);
-                let is_used = match id {
-                    "namespace_regex" => !names_namespaces && common.namespaces.include.is_some(),
-                    "namespace_exclude_regex" => common.namespaces.exclude.is_some(),
-                    _ => common.namespace.is_some(),
-                };
-                let name = match &common.namespace {
-                    Some(name) if id == "namespace" => format!("-n {name}"),
-                    _ if is_typed => option(id),
-                    _ => variable(id),
-                };
-                is_used.then_some(Filter { name, is_typed })
-            })
-            .collect();
+        let include = common.namespaces.include.as_ref();
+        let include = include.filter(|_| common.namespace.is_none());
+        for (id, regex) in [
+            ("namespace_regex", include),
+            (
+                "namespace_exclude_regex",
+                common.namespaces.exclude.as_ref(),
+            ),
+        ] {
+            let is_typed = is_typed(matches, id);
+            let name = if is_typed { option(id) } else { variable(id) };
+            let filter = Filter { name, is_typed };
+            self.filters.extend(regex.map(|_| filter));
+        }
         Ok(self)
     }
 }
@@ -277,7 +229,7 @@ fn help(mut command: clap::Command, args: &[OsString]) -> Option<Error> {
 
 /// Builds the whole command line. `program` is the name that the program was called by.
 fn command_line(program: Option<&OsStr>) -> clap::Command {
-    let whole = map_options(Line::command(), with_shared_settings)
+    let whole = map_options(Cli::command(), with_shared_settings)
         // A subcommand has few options, so its short help shows all of them.
         .mut_subcommands(|command| command.mut_args(|arg| arg.hide_short_help(false)));
     match program.map(Path::new).and_then(Path::file_stem) {
@@ -334,40 +286,27 @@ fn subcommand_first(args: &mut [OsString]) {
         return;
     };
     let before = args.len() - rest.get_raw("").map_or(0, Iterator::count);
-    if Line::command().find_subcommand(name).is_some() {
+    if Cli::command().find_subcommand(name).is_some() {
         args[1..before].rotate_right(1);
     }
 }
 
-/// Returns the options that variables set and the user has not typed, each as it would be typed. Variables of
-/// options that the command does not take are meant for other commands. `Err` is the message for manifests
-/// whose settings this version does not see.
-fn options_of_variables(
-    whole: &clap::Command,
-    typed: &ArgMatches,
-) -> Result<Vec<OsString>, String> {
-    let (command, typed) = match typed.subcommand() {
-        Some((name, inner)) => (whole.find_subcommand(name).unwrap_or(whole), inner),
-        None => (whole, typed),
-    };
-    let with_variable = command
-        .get_arguments()
-        .filter(|arg| arg.get_env().is_some());
-    let with_variable = with_variable.collect_vec();
-    // A text about the program itself does not depend on any setting.
-    if !with_variable.is_empty() {
-        variables::check()?;
+/// Refuses the manifests of 0.5, which name a directory of settings by this variable: this version does
+/// not see the settings that they mount, `DRY_RUN` among them. `Err` is the message.
+fn refuse_settings_directory() -> Result<(), String> {
+    const DIRECTORY: &str = "POD_REAPER_SETTINGS";
+    if is_empty(OsStr::new(DIRECTORY)) {
+        return Ok(());
     }
-    let set = with_variable.into_iter().filter_map(|arg| {
-        let id = arg.get_id().as_str();
-        if is_given(typed, id) {
-            return None;
-        }
-        let mut option = OsString::from(format!("{}=", option(id)));
-        option.push(variables::value_of(&variable(id))?);
-        Some(option)
-    });
-    Ok(set.collect())
+    Err(format!(
+        "{DIRECTORY} is set, as by the manifests of 0.5, and this version reads no settings from a directory; apply the \
+         manifests of this version, or unset {DIRECTORY} and set a variable for each option"
+    ))
+}
+
+/// Reports whether a variable is treated as not set: manifests unset a variable by an empty text.
+fn is_empty(variable: &OsStr) -> bool {
+    env::var_os(variable).is_none_or(|value| value.is_empty())
 }
 
 /// Returns the option as it is typed.
@@ -380,22 +319,9 @@ fn variable(id: &str) -> String {
     id.to_uppercase()
 }
 
-/// Returns the first of the options `ids` that is on the command line, as it is typed. Options that
-/// the command does not have are skipped.
-fn first_typed(typed: &ArgMatches, ids: &[&str]) -> Option<String> {
-    let id = ids.iter().find(|id| is_given(typed, id))?;
-    Some(option(id))
-}
-
-/// Returns the first word that was typed for an argument, if the command has the argument.
-fn first_word<'a>(typed: &'a ArgMatches, id: &str) -> Option<&'a str> {
-    typed.try_get_raw(id).ok()??.next()?.to_str()
-}
-
-/// Reports whether the command has the option, and its value is not the default.
-fn is_given(matches: &ArgMatches, id: &str) -> bool {
-    matches.ids().any(|known| known == id)
-        && matches.value_source(id) == Some(ValueSource::CommandLine)
+/// Reports whether the option is on the command line.
+fn is_typed(matches: &ArgMatches, id: &str) -> bool {
+    matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
 /// Replaces clap's message by a clearer one in some cases. The subcommand, if any, follows the program's name
@@ -415,9 +341,9 @@ fn clarify(
         return error;
     };
     if let Some(arg) = asked.get_arguments().find(|arg| arg.to_string() == word) {
-        let mut replace = |kind, by: String| error.insert(kind, ContextValue::String(by));
         if of_variables {
-            replace(ContextKind::InvalidArg, variable(arg.get_id().as_str()));
+            let variable = ContextValue::String(variable(arg.get_id().as_str()));
+            error.insert(ContextKind::InvalidArg, variable);
         }
         return error;
     }
@@ -475,7 +401,7 @@ pub fn warn_of_what_has_no_effect() {
         .get_arguments()
         .filter_map(|arg| arg.get_env()?.to_str());
     let ours = variables.collect_vec();
-    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
+    for name in env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let typed = name.to_uppercase().replace('-', "_");
         // Kubernetes sets several variables for each Service in a pod's namespace, so a looser
         // match would warn about those variables.
@@ -498,6 +424,14 @@ fn map_options(command: clap::Command, change: fn(Arg) -> Arg) -> clap::Command 
 
 fn without_variable(arg: Arg) -> Arg {
     arg.env(Resettable::Reset)
+}
+
+fn without_empty_variable(arg: Arg) -> Arg {
+    if arg.get_env().is_some_and(is_empty) {
+        without_variable(arg)
+    } else {
+        arg
+    }
 }
 
 #[cfg(test)]

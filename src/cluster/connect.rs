@@ -12,10 +12,7 @@ use std::{
     time::Duration,
 };
 
-use http::{
-    Uri,
-    uri::{Authority, Scheme},
-};
+use http::{Uri, uri::Authority};
 use hyper_util::{
     client::legacy::{self, connect::HttpConnector},
     rt::TokioExecutor,
@@ -70,10 +67,11 @@ impl Cluster {
                 format!("the credential plugin did not respond within {limit} s; log in again")
             }
         };
-        let error = plugin.map_or(CouldNotRun::Usage as fn(_) -> _, |_| CouldNotRun::Source);
-        Err(error(format!(
-            "{address}: {why}, then try `kubectl get nodes`"
-        )))
+        let why = format!("{address}: {why}, then try `kubectl get nodes`");
+        Err(match plugin {
+            Some(_) => CouldNotRun::Source(why),
+            None => CouldNotRun::Usage(why),
+        })
     }
 
     /// Checks that the kubeconfig and the context of `target` exist. Reads only files.
@@ -186,20 +184,15 @@ async fn config(target: &Target) -> Result<(Config, Option<String>)> {
 /// Returns the name of the context, if the context can be used. kube would act without credentials
 /// if the user is missing, and would panic at the first request if the server has no scheme.
 fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String> {
-    let has = kubeconfig
-        .contexts
-        .iter()
-        .map(|known| known.name.as_str())
-        .join(", ");
+    let mut contexts = kubeconfig.contexts.iter();
+    let has = contexts.clone().map(|known| &known.name).join(", ");
     if has.is_empty() {
         return Err("it has no contexts; name another".to_owned());
     }
     let name = name
         .filter(|name| !name.is_empty())
         .ok_or_else(|| format!("it names no current context; choose one with --context: {has}"))?;
-    let context = kubeconfig
-        .contexts
-        .iter()
+    let context = contexts
         .find(|known| known.name == name)
         .and_then(|known| known.context.as_ref())
         .ok_or_else(|| format!("it has no context {name}; choose one with --context: {has}"))?;
@@ -226,11 +219,7 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
             context.cluster
         ));
     }
-    if cluster
-        .proxy_url
-        .as_ref()
-        .is_some_and(|proxy| !proxy.is_empty())
-    {
+    if !cluster.proxy_url.as_deref().unwrap_or_default().is_empty() {
         return Err(format!(
             "its cluster {} has a proxy-url, which is not supported; run where the server can be reached directly, and use a context without one",
             context.cluster
@@ -241,8 +230,8 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
 
 /// Reports whether requests can be sent to `server`, and
 /// the address can be shown because it holds no login.
-pub fn is_address(server: &Uri) -> bool {
-    let known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&server.scheme());
+fn is_address(server: &Uri) -> bool {
+    let known = matches!(server.scheme_str(), Some("http" | "https"));
     // If the port is no number, `host` leaves it out and `port` is `None`.
     let whole = |it: &Authority| it.port().is_some() || it.as_str() == it.host();
     known

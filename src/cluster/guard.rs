@@ -39,10 +39,8 @@ const LETS: &str = "the API server would let this account delete a running pod: 
 pub enum NoProof {
     /// The cause will not pass, so the run ends.
     Never(String),
-    /// The cause may pass, so another request may bring the proof.
+    /// The cause may pass, so another request may bring the proof: the guard may not be in force yet.
     NotYet(String),
-    /// Nothing refused the delete. The guard may not be in force yet.
-    LetThrough,
 }
 
 impl Cluster {
@@ -50,24 +48,25 @@ impl Cluster {
     /// if the guard does not refuse within 10 s, or if there is no proof for a cause that will not
     /// pass. The run must not write anything then.
     pub async fn prove(&self) -> Result<(), String> {
-        let (namespace, name) = own_pod().ok_or(NO_POD)?;
+        // The downward API sets these variables.
+        let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        let own = set("POD_NAMESPACE").zip(set("POD_NAME"));
+        let (namespace, name) = own.ok_or(NO_POD)?;
         let path = object::<RawPod>(&namespace, &name);
         let until = Instant::now() + self.stop.at_most(PROOF_TIME_LIMIT);
         loop {
             let again = Instant::now() + RETRY_PAUSE <= until;
             match self.ask(&path).await {
                 Ok(()) => return Ok(()),
-                Err(NoProof::Never(why)) => return Err(why),
-                Err(_) if again => tokio::time::sleep(RETRY_PAUSE).await,
-                Err(NoProof::NotYet(why)) => return Err(why),
-                Err(NoProof::LetThrough) => return Err(LETS.to_owned()),
+                Err(NoProof::NotYet(_)) if again => tokio::time::sleep(RETRY_PAUSE).await,
+                Err(NoProof::NotYet(why) | NoProof::Never(why)) => return Err(why),
             }
         }
     }
 
     /// Requests the delete once. The pod is read each time, because its kubelet writes to the pod
     /// while the pod starts.
-    pub(super) async fn ask(&self, path: &str) -> Result<(), NoProof> {
+    async fn ask(&self, path: &str) -> Result<(), NoProof> {
         let unread = |failure: Failure| {
             let hint = match failure.code() {
                 Some(403) => Some("it needs permission to get pods"),
@@ -87,17 +86,10 @@ impl Cluster {
         }
         let delete = delete(path.to_owned(), &own.uid, &own.resource_version, true);
         match self.send(delete, None).await {
-            Ok(_) => Err(NoProof::LetThrough),
+            Ok(_) => Err(NoProof::NotYet(LETS.to_owned())),
             Err(failure) => judge(&failure),
         }
     }
-}
-
-/// Returns the namespace and the name of the pod that this program runs in, from the variables of
-/// the downward API.
-pub fn own_pod() -> Option<(String, String)> {
-    let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
-    Some((set("POD_NAMESPACE")?, set("POD_NAME")?))
 }
 
 /// Decides what a failed delete proves: the guard is in force, or nothing.

@@ -5,10 +5,9 @@
 //! response, whether a request was repeated, and what exactly was sent.
 
 mod connect;
-mod events;
 mod failure;
 mod guard;
-mod history;
+mod notes;
 mod read;
 mod request;
 mod write;
@@ -18,13 +17,11 @@ use std::sync::Arc;
 use kube::Client;
 use tokio::sync::Semaphore;
 
-pub use self::connect::is_address;
-pub use self::events::{CONTROLLER, Event, Reference};
 pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::REFUSAL;
 pub use self::read::Listed;
 pub use self::request::{Ask, REQUEST_TIME_LIMIT, USER_AGENT};
-pub use self::write::{NodeAgain, NotDown, Permit};
+pub use self::write::{NodeAgain, Permit};
 use crate::stop::Stop;
 
 /// The most requests that are under way simultaneously. The API server's priority and fairness

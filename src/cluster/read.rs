@@ -14,8 +14,8 @@ use super::{
 use crate::{
     facts::{Attachment, NamespaceFacts, Namespaces, PodsOf, Uid, Unread},
     kubernetes::{
-        Holders, Kind, LeasesByNode, ListMeta, Malformed, NodeObjects, RawAttachment, RawLease,
-        RawList, RawNamespace, RawNode, RawPod, RawTable, malformed,
+        Holders, Kind, LeasesByNode, Malformed, NodeObjects, RawAttachment, RawLease, RawList,
+        RawNamespace, RawNode, RawPod, RawTable, malformed,
     },
     selector::{NodeSelectors, is_name},
 };
@@ -83,31 +83,25 @@ impl Cluster {
     /// Lists all `VolumeAttachments` by node. No field selector selects them by node, but their
     /// rows name the node.
     pub async fn attachment_rows(&self) -> Result<BTreeMap<String, Vec<Attachment>>> {
-        let add_attachment =
-            |by_node: &mut BTreeMap<_, Vec<_>>, [name, driver, volume, node]: [&str; 4]| {
-                let named = !["", "<unset>"].contains(&volume);
-                by_node
-                    .entry(node.to_owned())
-                    .or_default()
-                    .push(Attachment {
-                        name: name.to_owned(),
-                        volume: named.then(|| volume.to_owned()),
-                        driver: Some(driver.to_owned()),
-                    });
+        type ByNode = BTreeMap<String, Vec<Attachment>>;
+        let add = |by_node: &mut ByNode, [name, driver, volume, node]: [&str; 4]| {
+            let named = !["", "<unset>"].contains(&volume);
+            let attachment = Attachment {
+                name: name.to_owned(),
+                volume: named.then(|| volume.to_owned()),
+                driver: Some(driver.to_owned()),
             };
-        let rows = self.rows::<RawAttachment, _, 4>(
-            "",
-            ["Name", "Attacher", "PV", "Node"],
-            add_attachment,
-        );
-        Ok(rows.await?.1)
+            by_node.entry(node.to_owned()).or_default().push(attachment);
+        };
+        let columns = ["Name", "Attacher", "PV", "Node"];
+        let (_, by_node) = self.rows::<RawAttachment, _, 4>(columns, add).await?;
+        Ok(by_node)
     }
 
     /// Reads one node in full, with its own lease; `None` if the node does not exist.
     pub async fn node_objects(&self, name: &str) -> Result<Option<NodeObjects>> {
-        let path = object::<RawNode>("", name);
         let (node, lease) = tokio::join!(
-            self.find_at::<RawNode>(&path, name, Ask::OBJECT),
+            self.find_dated::<RawNode>("", name),
             self.find::<RawLease>(RawLease::OF_NODES, name),
         );
         let Some((node, date)) = node? else {
@@ -184,17 +178,17 @@ impl Cluster {
                     names.push(node.metadata.name);
                 }
             })?;
-            Ok(next.filter(|_| found.items.len() < 2))
+            let is_enough = found.items.len() >= 2;
+            Ok(if is_enough { String::new() } else { next })
         };
         let found = self.pages((&path, SMALL_PAGE_NODES, &query), Ask::OBJECT, read_page);
         let mut found = found.await?;
-        found.items.truncate(2);
-        // A node that could not be read may be a real one.
         if found.items.len() < 2 {
-            found.whole()
-        } else {
-            Ok(found.items)
+            // A node that could not be read may be a real one.
+            return found.whole();
         }
+        found.items.truncate(2);
+        Ok(found.items)
     }
 
     /// Reads a list of pods, Terminating or not, and collects them by `add`. The pods of one node
@@ -219,21 +213,20 @@ impl Cluster {
         if !is_name(name) {
             return Ok(None);
         }
-        let path = object::<T>(namespace, name);
-        let found = self.find_at(&path, name, Ask::OBJECT).await?;
+        let found = self.find_dated(namespace, name).await?;
         Ok(found.map(|(object, _)| object))
     }
 
-    /// Reads the object at `path`, and the time of the response. Fails if it is not the object
-    /// called `name`: every field of our types is optional, so any JSON object would parse, and
-    /// would be taken for an object without volumes, affinity or marks.
-    pub(super) async fn find_at<T: Kind>(
+    /// Reads an object, and the time of the response. Fails if it is not the object called `name`: every
+    /// field of our types is optional, so any JSON object would parse, and would be taken for an object
+    /// without volumes, affinity or marks.
+    async fn find_dated<T: Kind>(
         &self,
-        path: &str,
+        namespace: &str,
         name: &str,
-        ask: Ask,
     ) -> Result<Option<(T, Option<Timestamp>)>> {
-        let response = match self.get(path, ask).await {
+        let path = object::<T>(namespace, name);
+        let response = match self.get(&path, Ask::OBJECT).await {
             Err(failure) if failure.is(StatusKind::NotFound) => return Ok(None),
             response => response?,
         };
@@ -261,11 +254,10 @@ impl Cluster {
         .await
     }
 
-    /// Lists the objects of a kind that `query` selects as rows, and collects the cells of `columns` by `add`. Returns
+    /// Lists all objects of a kind as rows, and collects the cells of `columns` by `add`. Returns
     /// the time of the first page too: no page is older.
     pub async fn rows<T: Kind, S: Default, const N: usize>(
         &self,
-        query: &str,
         columns: [&str; N],
         add: impl Fn(&mut S, [&str; N]),
     ) -> Result<(Option<Timestamp>, S)> {
@@ -274,11 +266,11 @@ impl Cluster {
             *date = date.or(response.date);
             response.rows(columns, |cells| add(all, cells))
         };
-        self.pages((&path, PAGE_ROWS, query), Ask::TABLE, read_page)
+        self.pages((&path, PAGE_ROWS, ""), Ask::TABLE, read_page)
             .await
     }
 
-    /// Reads the pages of a list, one after the other, until `read_page` returns no query for the
+    /// Reads the pages of a list, one after the other, until `read_page` returns no token for the
     /// next page. The request for a page is made of the path up to the limit, the most objects on a
     /// page, and the rest of the query. If the token of a page has expired, the list starts again,
     /// once. If a page is too large, smaller pages are requested. Once a page was read, the account
@@ -287,7 +279,7 @@ impl Cluster {
         &self,
         (path, most, query): (&str, usize, &str),
         ask: Ask,
-        read_page: impl Fn(&Response, &mut S) -> Result<Option<String>>,
+        read_page: impl Fn(&Response, &mut S) -> Result<String>,
     ) -> Result<S> {
         let (mut all, mut next, mut restarted) = (S::default(), String::new(), false);
         let (mut limit, mut in_pages, mut may_list) = (most, false, false);
@@ -320,21 +312,23 @@ impl Cluster {
             if response.body.len() < MAX_BODY_BYTES / GROWTH_DIVISOR {
                 limit = most.min(limit * 2);
             }
-            let Some(token) = read_page(&response, &mut all)? else {
+            let token = read_page(&response, &mut all)?;
+            if token.is_empty() {
                 return Ok(all);
-            };
+            }
+            let token = format!("&continue={}", encode(&token));
             (next, may_list) = (token, true);
         }
     }
 }
 
 impl Response {
-    /// Calls `each` with the cells of `columns` of each row. Returns the query for the next page.
+    /// Calls `each` with the cells of `columns` of each row. Returns the token of the next page.
     fn rows<const N: usize>(
         &self,
         columns: [&str; N],
         mut each: impl FnMut([&str; N]),
-    ) -> Result<Option<String>> {
+    ) -> Result<String> {
         let table = self.parse::<RawTable>()?;
         let mut at = [0; N];
         for (at, wanted) in at.iter_mut().zip(columns) {
@@ -351,15 +345,11 @@ impl Response {
             }
             each(cells.map(Option::unwrap_or_default));
         }
-        Ok(continuation(&table.metadata))
+        Ok(table.metadata.next)
     }
 
-    /// Collects the items of a page in `listed` by `add`. Returns the query for the next page.
-    fn items<T: Kind, S>(
-        &self,
-        listed: &mut Listed<S>,
-        add: impl Fn(&mut S, T),
-    ) -> Result<Option<String>> {
+    /// Collects the items of a page in `listed` by `add`. Returns the token of the next page.
+    fn items<T: Kind, S>(&self, listed: &mut Listed<S>, add: impl Fn(&mut S, T)) -> Result<String> {
         let list = self.parse::<RawList<'_>>()?;
         if !list.kind.ends_with("List") {
             return Err(unreadable("it is not a list"));
@@ -376,11 +366,6 @@ impl Response {
                 }
             }
         }
-        Ok(continuation(&list.metadata))
+        Ok(list.metadata.next)
     }
-}
-
-fn continuation(metadata: &ListMeta) -> Option<String> {
-    let token = encode(&metadata.next);
-    (!token.is_empty()).then(|| format!("&continue={token}"))
 }

@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{
     Cluster, MAX_BODY_BYTES, MAX_IN_FLIGHT,
-    failure::{Failure, MAX_TRIES, Result, root, status_of},
+    failure::{Failure, Result, root, status_of},
 };
 use crate::{
     kubernetes::{Kind, malformed},
@@ -54,29 +54,20 @@ pub struct Write {
     pub body: Value,
 }
 
-/// The form of a response, and how often to request it.
+/// The form of a response: the header `Accept`.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask {
-    accept: &'static str,
-    tries: u32,
-}
+pub struct Ask(&'static str);
 
 impl Ask {
     /// Whole objects.
-    pub const OBJECT: Self = Self::of("application/json");
+    pub const OBJECT: Self = Self("application/json");
     /// The metadata of one object.
-    pub const METADATA: Self =
-        Self::of("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+    pub const METADATA: Self = Self("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
     /// The metadata of each object of a list.
     pub const METADATA_LIST: Self =
-        Self::of("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+        Self("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
     /// The rows that `kubectl get` prints.
-    pub const TABLE: Self = Self::of("application/json;as=Table;g=meta.k8s.io;v=v1");
-
-    const fn of(accept: &'static str) -> Self {
-        let tries = MAX_TRIES;
-        Self { accept, tries }
-    }
+    pub const TABLE: Self = Self("application/json;as=Table;g=meta.k8s.io;v=v1");
 }
 
 impl Cluster {
@@ -103,8 +94,7 @@ impl Cluster {
             tried += 1;
             // After a pause that outlasts the run, no time is left for a request.
             let in_time = |pause: &Duration| self.stop.at_most(*pause) == *pause;
-            let pause = failure.pause(tried).filter(|_| tried < ask.tries);
-            let Some(pause) = pause.filter(in_time) else {
+            let Some(pause) = failure.pause(tried).filter(in_time) else {
                 return Err(match failure {
                     Failure::Timeout(_) if tried > 1 => Failure::Transport(format!(
                         "{failure}, asked {tried} times in {} s",
@@ -159,7 +149,10 @@ impl Cluster {
         let header = |name| parts.headers.get(name)?.to_str().ok();
         if parts.status.is_success() {
             Ok(Response {
-                date: header(header::DATE).and_then(http_date),
+                date: header(header::DATE).and_then(|date| {
+                    let parser = jiff::fmt::rfc2822::DateTimeParser::new();
+                    parser.parse_timestamp(date).ok()
+                }),
                 body,
                 alone,
             })
@@ -212,7 +205,7 @@ fn request(method: Method, path: &str, ask: Ask) -> request::Builder {
     Request::builder()
         .method(method)
         .uri(path)
-        .header(header::ACCEPT, ask.accept)
+        .header(header::ACCEPT, ask.0)
         .header(header::USER_AGENT, USER_AGENT)
 }
 
@@ -239,12 +232,6 @@ impl Response {
             ))
         })
     }
-}
-
-pub fn http_date(value: &str) -> Option<Timestamp> {
-    jiff::fmt::rfc2822::DateTimeParser::new()
-        .parse_timestamp(value)
-        .ok()
 }
 
 /// Returns the path of all objects of a kind in `namespace`; an empty one means all namespaces.

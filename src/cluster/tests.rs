@@ -18,6 +18,7 @@ use crate::{
     cli::Cli,
     facts::{Life, NamespaceFacts, PodsOf, Storage},
     kubernetes::{Holders, RawNode, RawPod},
+    outcome::Outcome,
     settings::Settings,
 };
 
@@ -236,7 +237,7 @@ async fn rows_have_the_time_of_their_first_page_and_none_counts_twice() {
                 server.lock().cluster.now += jiff::SignedDuration::from_mins(1);
             }
         };
-        let rows = cluster.rows::<RawNode, _, 1>("", ["Name"], add).await;
+        let rows = cluster.rows::<RawNode, _, 1>(["Name"], add).await;
         assert_eq!(rows, Ok((Some(Timestamp::UNIX_EPOCH), 3)));
     }
 }
@@ -295,7 +296,6 @@ fn only_the_message_of_the_guard_is_proof() {
             Ok(()) => "proof",
             Err(guard::NoProof::Never(_)) => "never",
             Err(guard::NoProof::NotYet(_)) => "not yet",
-            Err(guard::NoProof::LetThrough) => "let through",
         };
         assert_eq!(judged, expected, "{code} {message}");
     }
@@ -333,12 +333,12 @@ async fn a_node_permits_no_write_to_a_pod_of_another_node_and_a_leaf_node_none_a
         let before = server.lock().requests.len();
         let permit = again.permit(&policy, (&pod, Some(&storage)), [], false);
         if let Ok(permit) = permit {
-            let _ = cluster.delete_pod(&permit).await;
+            let _ = cluster.delete_pod(&permit, false).await;
             let _ = cluster.fail_job_pod(&permit).await;
         }
         assert_eq!(server.lock().requests.len() - before, writes, "{node}");
     }
     server.lock().cluster.objects[1]["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
     let again = cluster.read_node_again(&judged, &policy, None).await;
-    assert!(matches!(again, Err(NotDown::Leaf)), "{again:?}");
+    assert!(matches!(again, Err(Outcome::NodeChanged(_))), "{again:?}");
 }

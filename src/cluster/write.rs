@@ -6,7 +6,7 @@
 //! said `reap` of this pod by a reading of its node a moment ago. [`delete`] also makes dry runs: the one
 //! before a Job's pod is set to `Failed`, and the guard's probe, which needs no permit.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use http::Method;
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    Cluster, Failure,
+    Cluster,
     failure::{Result, unreadable},
     request::{Response, Unless, Write, object},
 };
@@ -25,6 +25,7 @@ use crate::{
     },
     judge::{Cause, PodContext, Policy, Reason},
     kubernetes::{Holders, LeasesByNode, RawPod},
+    outcome::Outcome,
 };
 
 /// How long a reading of a node permits writes to its pods: 5 s, minus 0.5 s to cancel a request
@@ -40,21 +41,6 @@ pub struct NodeAgain {
     now: Timestamp,
     /// The moment before the request was sent, by our own clock.
     at: Instant,
-}
-
-/// Why a node that was read again permits no write to its pods.
-#[derive(Debug, Clone)]
-pub enum NotDown {
-    /// It could not be read.
-    Unread(Failure),
-    /// It does not exist any more.
-    Gone,
-    /// Another node has its name.
-    Replaced,
-    /// It is Ready.
-    Ready,
-    /// It carries the mark of a leaf node.
-    Leaf,
 }
 
 /// The permission to write to one pod. Only [`NodeAgain::permit`] makes it, and it expires.
@@ -120,58 +106,48 @@ impl Permit {
 
 impl Cluster {
     /// Reads a node again, with its own lease, after it was `judged`. `leases` are the other Leases
-    /// and their possible holders, if they were read again.
+    /// and their possible holders, if they were read again. The error is the outcome of the node's pods.
     pub async fn read_node_again(
         &self,
         judged: &NodeFacts,
         policy: &Policy,
-        leases: Option<(&Holders, &Read<LeasesByNode>)>,
-    ) -> Result<NodeAgain, NotDown> {
+        leases: Option<(&Holders, Read<Arc<LeasesByNode>>)>,
+    ) -> Result<NodeAgain, Outcome> {
         let name = &judged.name;
+        let unread =
+            |failure| Outcome::Failed(format!("node {name} could not be read again: {failure}"));
+        let changed = |how: &str| Outcome::NodeChanged(how.to_owned());
         let at = Instant::now();
         let read = self.node_objects(name).await;
-        let objects = read.map_err(NotDown::Unread)?.ok_or(NotDown::Gone)?;
+        let objects = read.map_err(unread)?;
+        let objects = objects.ok_or_else(|| changed("The node no longer exists."))?;
         let now = objects.now;
         let leases = leases.map(|(holders, read)| {
-            let own = |all: &LeasesByNode| all.get(name).cloned().unwrap_or(Ok(Some(Vec::new())));
-            (holders, read.as_ref().map_err(Clone::clone).and_then(own))
+            let own =
+                |all: Arc<LeasesByNode>| all.get(name).cloned().unwrap_or(Ok(Some(Vec::new())));
+            (holders, read.and_then(own))
         });
         let node = objects
             .into_facts_again(policy, judged, leases)
-            .map_err(|cause| NotDown::Unread(Failure::Unreadable(cause)))?;
+            .map_err(|cause| unread(unreadable(cause)))?;
         if node.uid != judged.uid {
-            return Err(NotDown::Replaced);
+            return Err(changed("Another node has registered under the name."));
         }
         if node.ready == Ready::True {
-            return Err(NotDown::Ready);
+            return Err(Outcome::NodeRecovered);
         }
         if node.leaf.is_some() {
-            return Err(NotDown::Leaf);
+            return Err(changed("The node carries the mark of a leaf node."));
         }
         Ok(NodeAgain { node, now, at })
     }
 
-    /// Asks the API server for a dry run of the delete, so that admission can refuse it. `Ok` means that
-    /// the server would accept the delete.
-    pub async fn dry_run_delete(&self, permit: &Permit) -> Result<()> {
-        let delete = delete(
-            permit.path.clone(),
-            &permit.uid,
-            &permit.resource_version,
-            true,
-        );
-        self.write(delete, permit).await.map(drop)
-    }
-
     /// Force-deletes the pod of the permit, if it still has the resource version that was judged. The
-    /// request is sent once. `Ok` means only that the server accepted the request.
-    pub async fn delete_pod(&self, permit: &Permit) -> Result<()> {
-        let delete = delete(
-            permit.path.clone(),
-            &permit.uid,
-            &permit.resource_version,
-            false,
-        );
+    /// request is sent once. `Ok` means only that the server accepted it, or would accept it: a dry run
+    /// lets admission refuse the delete.
+    pub async fn delete_pod(&self, permit: &Permit, dry_run: bool) -> Result<()> {
+        let (uid, version) = (&permit.uid, &permit.resource_version);
+        let delete = delete(permit.path.clone(), uid, version, dry_run);
         self.write(delete, permit).await.map(drop)
     }
 

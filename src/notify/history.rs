@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::{Cluster, Failure},
-    facts::Uid,
+    facts::{NodeFacts, Uid},
     history::{self, CONFIG_MAP, LAST_REPORT, Notes, Reaped},
+    judge::Judged,
     outcome::Outcome,
     report::{
         RunRecord,
@@ -20,13 +21,18 @@ use crate::{
 pub async fn before(cluster: &Cluster, run: &RunRecord<'_>, at: Timestamp) -> Option<Notes> {
     let known = run.notes.as_ref()?;
     let mut notes = known.clone();
-    let reaps = run.plan.reaps();
-    let nodes = reaps.filter_map(|judged| run.facts.known_node(&judged.pod));
-    for node in nodes.unique_by(|node| &node.name) {
+    for node in nodes(run) {
         history::begin(&mut notes, node, at);
     }
     let written = write(cluster, run, known, (notes, at), None).await;
     Some(written.unwrap_or_else(|_| known.clone()))
+}
+
+/// Lists the nodes of the pods to be reaped.
+fn nodes<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a NodeFacts> {
+    let nodes = run.plan.reaps();
+    let nodes = nodes.filter_map(|judged| run.facts.known_node(&judged.pod));
+    nodes.unique_by(|node| &node.name)
 }
 
 /// Notes the outcomes, the nodes whose return this run is the first to tell, and the report of a run that
@@ -53,20 +59,14 @@ pub async fn after(
         return;
     };
     let mut notes = begun.clone();
-    let by_node = run
-        .plan
-        .reaps()
-        .into_group_map_by(|judged| &judged.pod.node);
-    for judged in by_node.into_values() {
-        let Some(node) = run.facts.known_node(&judged[0].pod) else {
-            continue;
-        };
+    for node in nodes(run) {
         let attachments = run.facts.attachments.get(&node.name);
         let is_attached = |volume: &String| {
             let mut all = attachments.into_iter().flatten();
             all.any(|attachment| attachment.volume.as_ref() == Some(volume))
         };
-        let pods = judged.into_iter();
+        let here = |judged: &&Judged| judged.pod.node.as_ref() == Some(&node.name);
+        let pods = run.plan.reaps().filter(here);
         let pods = pods.filter(|judged| is_deleted(&judged.pod.uid));
         let pods = pods.map(|judged| Reaped {
             namespace: judged.pod.namespace.clone(),

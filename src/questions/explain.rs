@@ -12,8 +12,7 @@ use crate::{
     cluster::Cluster,
     exit::{CouldNotRun, Result},
     facts::{NodeCounts, PodFacts, PodsOf, Tally, Unread},
-    judge::{Evaluation, ReasonCode},
-    judge::{Judged, Limit, MAX_NODES_IGNORED},
+    judge::{Evaluation, Judged, Limit, MAX_NODES_IGNORED, ReasonCode},
     questions::near,
     report::{Report, RunRecord, explain},
     settings::{Settings, Task},
@@ -57,35 +56,27 @@ pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) 
     };
     let pod = raw.facts();
     let terminating = pod.deletion.map(|_| pod.clone());
-    let is_judged = terminating.is_some();
     let Gathered { facts, pods, .. } = gather(reader, terminating).await?;
     // A run leaves out a pod that lacks a field that a verdict needs.
-    if let Some(cause) = pod.lacks.as_ref().filter(|_| is_judged) {
+    if pod.deletion.is_some()
+        && let Some(cause) = &pod.lacks
+    {
         let message = format!("pod {asked} could not be read: {cause}");
         return Err(CouldNotRun::Source(message));
     }
-    let plan = settings.limit(&facts, settings.decide(&facts, pods));
+    let plan = settings.plan(&facts, pods);
     let run = RunRecord::new(settings, facts, plan);
-    let judged = run
-        .plan
-        .pods
-        .iter()
-        .find(|judged| judged.pod.uid == pod.uid);
-    let is_selected = settings.namespaces.matches(&pod.namespace);
-    let left_out = || {
-        format!(
+    let mut all = run.plan.pods.iter();
+    let judged = match all.find(|judged| judged.pod.uid == pod.uid) {
+        None => Err(not_terminating(&pod, run.facts.now)),
+        Some(_) if !settings.namespaces.matches(&pod.namespace) => Err(format!(
             "Its namespace {} is left out. The run looks at these namespaces: {}.",
             pod.namespace, settings.namespaces
-        )
-    };
-    let judged = match judged {
-        None => Err(not_terminating(&pod, run.facts.now)),
-        Some(_) if !is_selected => Err(left_out()),
+        )),
         Some(judged) => Ok(judged),
     };
-    let limits = judged
-        .as_ref()
-        .map_or_else(|_| Vec::new(), |judged| limits(&run, judged));
+    let limits = judged.as_ref().map(|judged| limits(&run, judged));
+    let limits = limits.unwrap_or_default();
     Ok(explain(&run, &pod, judged, limits))
 }
 

@@ -23,7 +23,7 @@ use crate::{
     words::sanitize,
 };
 
-use self::turn::{LastLeases, Node, Run, Turn};
+use self::turn::{Node, Run, Shared, Turn};
 
 /// Deletes `pods` node by node, in their order within each node. Returns each pod's outcome, by
 /// UID. `facts` and `leases` are what the pods were judged by. `progress` is called once for each pod.
@@ -51,7 +51,7 @@ pub async fn reap(
         .map(|as_judged| Node {
             as_judged,
             heard: RefCell::default(),
-            last_reading: Mutex::default(),
+            again: Shared(Mutex::default()),
         })
         .collect_vec();
     // The namespaces are read again right before the first delete, because the user may have taken
@@ -64,11 +64,8 @@ pub async fn reap(
         namespaces: RefCell::new(namespaces.map_err(Unread::from)),
         now: facts.now,
         leases: leases.map(|OtherLeases { holders, at }| {
-            let last = LastLeases {
-                at: *at,
-                again: None,
-            };
-            (holders, Mutex::new(last))
+            let as_judged = Some((*at, Ok(None)));
+            (holders, Shared(Mutex::new(as_judged)))
         }),
     };
     // The pods are ordered by node, so that one reading of a node serves as many of its pods as
@@ -85,9 +82,9 @@ pub async fn reap(
     });
     let mut sent = stream::iter(turns)
         .map(|mut turn| async move {
-            let sent = match turn.may_begin() {
-                Ok(()) => turn.force_delete().await,
-                ended => ended,
+            let sent = match stop.reason() {
+                Some(why) => Err(Outcome::Interrupted(why.to_owned())),
+                None => turn.delete().await,
             };
             progress();
             (turn, sent)
@@ -119,12 +116,12 @@ pub async fn reap(
 /// Logs the code of a pod's outcome. The API server's messages belong in the report, not in the
 /// log.
 fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
-    let PodFacts {
-        name, namespace, ..
-    } = pod;
-    let (uid, deadline) = (pod.uid.as_str(), pod.deletion_deadline());
+    let uid = pod.uid.as_str();
     let pod = sanitize(&format!(
-        "{name} in namespace {namespace} with deletion timestamp {deadline}"
+        "{} in namespace {} with deletion timestamp {}",
+        pod.name,
+        pod.namespace,
+        pod.deletion_deadline()
     ));
     match outcome.code() {
         OutcomeCode::Deleted => tracing::info!(uid, "Successfully force-deleted pod {pod}"),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    cluster::{Cluster, Failure, NodeAgain, NotDown, Permit, StatusKind},
+    cluster::{Cluster, Failure, NodeAgain, Permit, StatusKind},
     facts::{
         Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unneeded, Unread,
         namespace,
@@ -18,20 +18,42 @@ use crate::{
     stop::Stop,
 };
 
-/// How long the node's other pods share one reading of the node. The time is short, so that most of
-/// the five seconds for which a reading is valid remain for the deletes.
+/// How long pods share one reading of their node, or a failure. The time is short, so that most of the
+/// five seconds for which a reading is valid remain for the deletes.
 const NODE_SHARED_FOR: Duration = Duration::from_secs(1);
 
 /// How long a reading of the other Leases serves.
 const LEASES_SHARED_FOR: Duration = Duration::from_mins(1);
 
-/// The other Leases, as they were last read.
-pub struct LastLeases {
-    /// The moment from which its age counts.
-    pub at: Instant,
-    /// `None` as long as the pods were judged by the last reading.
-    pub again: Option<Arc<Read<LeasesByNode>>>,
+/// The last reading that turns share, and the moment from which its age counts. The lock is held while
+/// it is read again, so that other turns wait for that reading.
+pub struct Shared<T, E>(pub Mutex<Option<(Instant, Result<T, E>)>>);
+
+impl<T: Clone, E: Clone> Shared<T, E> {
+    /// Returns the last reading if it is younger than `shared_for`, and otherwise reads again. The age of
+    /// a failure counts from the moment when it came. Otherwise each pod would wait for a failure of its
+    /// own.
+    async fn get(
+        &self,
+        shared_for: Duration,
+        read: impl AsyncFnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut last = self.0.lock().await;
+        if let Some((at, result)) = &*last
+            && at.elapsed() < result.as_ref().map_or(NODE_SHARED_FOR, |_| shared_for)
+        {
+            return result.clone();
+        }
+        let asked = Instant::now();
+        let result = read().await;
+        let at = result.as_ref().map_or_else(|_| Instant::now(), |_| asked);
+        *last = Some((at, result.clone()));
+        result
+    }
 }
+
+/// The last reading of the other Leases: `None` as long as it is the one that the pods were judged by.
+type LeasesAgain = Shared<Option<Arc<LeasesByNode>>, Unread>;
 
 /// The context that the turns of all pods share.
 pub struct Run<'a> {
@@ -43,36 +65,8 @@ pub struct Run<'a> {
     /// The moment at which the plan's pods were judged.
     pub now: Timestamp,
     /// The possible holders of the other Leases, and the last reading; `None` if these Leases were
-    /// not read. The lock is held while they are read again.
-    pub leases: Option<(&'a Holders, Mutex<LastLeases>)>,
-}
-
-impl Run<'_> {
-    /// Reads the other Leases again if the last reading is old. Returns `None` as long as the pods
-    /// were judged by the last reading.
-    async fn read_leases_again(&self) -> Option<(&Holders, Arc<Read<LeasesByNode>>)> {
-        let (holders, last) = self.leases.as_ref()?;
-        let mut last = last.lock().await;
-        let has_failed = last.again.as_ref().is_some_and(|read| read.is_err());
-        let shared_for = if has_failed {
-            NODE_SHARED_FOR
-        } else {
-            LEASES_SHARED_FOR
-        };
-        if last.at.elapsed() >= shared_for {
-            let asked = Instant::now();
-            let read = self.cluster.leases_of(holders).await;
-            last.at = age_counts_from(&read, asked);
-            last.again = Some(Arc::new(read.map_err(Unread::from)));
-        }
-        Some((holders, last.again.clone()?))
-    }
-}
-
-/// Returns the moment from which the age of a reading counts: when it was `asked` for. The age of a
-/// failure counts from the moment when it came. Otherwise each pod would wait for a failure of its own.
-fn age_counts_from<T, E>(read: &Result<T, E>, asked: Instant) -> Instant {
-    read.as_ref().map_or_else(|_| Instant::now(), |_| asked)
+    /// not read.
+    pub leases: Option<(&'a Holders, LeasesAgain)>,
 }
 
 /// A node of the plan.
@@ -82,9 +76,8 @@ pub struct Node<'a> {
     /// The heartbeats of the node's machine that changed pods have shown since. They apply to all
     /// of the node's pods.
     pub heard: RefCell<Vec<Heard>>,
-    /// The time and the result of the node's last reading. The lock is held while the node is read
-    /// again, so that the node's other pods wait for that reading and share it.
-    pub last_reading: Mutex<Option<(Instant, Result<NodeAgain, NotDown>)>>,
+    /// The last reading of the node, or the outcome of its pods.
+    pub again: Shared<NodeAgain, Outcome>,
 }
 
 /// A write of a pod's turn.
@@ -109,27 +102,229 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Deletes the pod, unless a rule now keeps the pod. `Ok` if the API server accepted the
-    /// delete, which still has to be verified.
-    pub async fn force_delete(&mut self) -> Result<(), Outcome> {
-        let pod = &self.judged.pod;
-        let PodFacts {
-            name, namespace, ..
-        } = pod;
-        let deadline = pod.deletion_deadline();
-        let on = &self.node.as_judged.name;
+    /// Deletes the pod, unless a rule now keeps it. `Ok` if the API server accepted the delete, which still
+    /// has to be verified. If the Job controller's finalizer holds the pod, the pod's status is patched
+    /// first, once a dry run has shown that nothing refuses the delete. Each try has a permit of its
+    /// own. Once a try without a clear response may have taken effect, a later "not found" no longer
+    /// tells who deleted the pod.
+    pub async fn delete(&mut self) -> Result<(), Outcome> {
+        let cluster = self.run.cluster;
+        let mut pod = self.judged.pod.clone();
         tracing::info!(
-            "Force-deleting pod {name} in namespace {namespace} on node {on} with deletion timestamp {deadline}"
+            "Force-deleting pod {} in namespace {} on node {} with deletion timestamp {}",
+            pod.name,
+            pod.namespace,
+            self.node.as_judged.name,
+            pod.deletion_deadline()
         );
-        self.delete().await
+        let mut tried = 0;
+        // A pod that changed gets one second chance. Our own patch changes the pod too, and adds
+        // one.
+        let mut second_chances = 1;
+        // Whether the API server would accept the delete of the pod as it is.
+        let mut is_accepted = false;
+        loop {
+            let permit = self.permit(&pod).await?;
+            let step = if !pod.held_by_job() || pod.finished() {
+                Step::Delete
+            } else if is_accepted {
+                Step::SetToFailed
+            } else {
+                Step::DryRun
+            };
+            let written = match step {
+                Step::DryRun => {
+                    let written = cluster.delete_pod(&permit, true).await;
+                    written.map(|()| is_accepted = true)
+                }
+                Step::SetToFailed => {
+                    let written = cluster.fail_job_pod(&permit).await;
+                    written.map(|resource_version| {
+                        pod.resource_version = resource_version;
+                        pod.fail();
+                        self.patched = true;
+                        second_chances += 1;
+                    })
+                }
+                Step::Delete => {
+                    let written = cluster.delete_pod(&permit, false).await;
+                    written.map(|()| self.unsure = None)
+                }
+            };
+            let failure = match written {
+                Ok(()) if step == Step::Delete => return Ok(()),
+                Ok(()) => continue,
+                Err(failure) if failure.is(StatusKind::NotFound) => return Err(Outcome::Gone),
+                Err(failure) => failure,
+            };
+            let conflict = failure.code() == Some(409);
+            // The API server responds with 422 to a patch with another pod's UID, but so may
+            // admission. Reading the pod again tells the two cases apart.
+            if second_chances > 0
+                && (conflict || step == Step::SetToFailed && failure.code() == Some(422))
+            {
+                second_chances -= 1;
+                let again = self.read_pod_again(&pod).await?;
+                if conflict {
+                    (pod, is_accepted) = (again, false);
+                    continue;
+                }
+            }
+            if conflict {
+                let changing = "It keeps changing while it is being deleted.";
+                return Err(Outcome::Changed(changing.to_owned()));
+            }
+            match step {
+                Step::SetToFailed if failure.may_have_taken_effect() => self.patched = true,
+                Step::Delete if failure.may_have_taken_effect() => {
+                    self.unsure = Some(failure.clone());
+                }
+                _ => {}
+            }
+            self.pause_before_next_try(&mut tried, &failure).await?;
+        }
     }
 
-    /// Returns `Err` with the pod's outcome if the run has to end and may not begin anything new.
-    pub fn may_begin(&self) -> Result<(), Outcome> {
-        let interrupted = |why: &str| Err(Outcome::Interrupted(why.to_owned()));
-        self.run.stop.reason().map_or(Ok(()), interrupted)
+    /// Reads the pod's node again, judges the pod by it, and reads again what the verdict relies on.
+    /// Returns the permission to write to the pod. `Err` is the pod's outcome if the pod may no longer
+    /// be deleted. The permit expires by the time of the node's reading, which is the oldest of them.
+    async fn permit(&self, pod: &PodFacts) -> Result<Permit, Outcome> {
+        let Run {
+            cluster, policy, ..
+        } = self.run;
+        let as_judged = self.node.as_judged;
+        let leases = self.leases_again().await;
+        let read = async || cluster.read_node_again(as_judged, policy, leases).await;
+        let node = self.node.again.get(NODE_SHARED_FOR, read).await?;
+        let storage = self.judged.storage.as_ref();
+        let heard = self.node.heard.borrow().clone();
+        let permit = node.permit(policy, (pod, storage), heard, self.patched);
+        let permit = permit.map_err(|reason| {
+            // A fact that could not be read is no change, so the outcome is a failure. If a node's
+            // lease could not be read, the node is not treated as off, and a shared disk then keeps
+            // the pod.
+            let is_unread = match reason.code() {
+                ReasonCode::FactsUnread => true,
+                // Without the leases, no grace period is cut short.
+                ReasonCode::NotOverdue | ReasonCode::SharedDisk => node.lacks_leases(),
+                _ => false,
+            };
+            if is_unread {
+                let name = &as_judged.name;
+                Outcome::Failed(format!("node {name} could not be judged again: {reason}"))
+            } else {
+                Outcome::NodeChanged(reason.to_string())
+            }
+        })?;
+        for &why in permit.unneeded() {
+            self.check_unneeded(pod, why).await?;
+        }
+        self.check_namespace()?;
+        Ok(permit)
     }
 
+    /// Reads the other Leases again if the last reading is old. Returns `None` as long as the pods
+    /// were judged by the last reading.
+    async fn leases_again(&self) -> Option<(&Holders, Read<Arc<LeasesByNode>>)> {
+        let (holders, last) = self.run.leases.as_ref()?;
+        let read = async || {
+            let leases = self.run.cluster.leases_of(holders).await?;
+            Ok(Some(Arc::new(leases)))
+        };
+        let leases = last.get(LEASES_SHARED_FOR, read).await;
+        Some((holders, leases.transpose()?))
+    }
+
+    /// Reads the object again that showed, by `why`, that nothing wants the pod or its PVCs. `Err` is
+    /// the pod's outcome if something wants them now, or if the object could not be read.
+    async fn check_unneeded(&self, pod: &PodFacts, why: Unneeded) -> Result<(), Outcome> {
+        let cluster = self.run.cluster;
+        let (is_wanted, how) = match why {
+            Unneeded::Namespace => {
+                let read = cluster.namespace(&pod.namespace).await;
+                // For all of its pods: it may have been opted out since.
+                if let (Ok(Some(facts)), Ok(all)) = (&read, &mut *self.run.namespaces.borrow_mut())
+                {
+                    all.insert(pod.namespace.clone(), facts.clone());
+                }
+                let is_wanted = read.map(|it| it.is_none_or(|it| !it.deleted));
+                (is_wanted, "Its namespace is not being deleted any more.")
+            }
+            Unneeded::Set => {
+                let name = pod.owner.as_ref().map_or("", |owner| &owner.name);
+                let set = cluster.find::<RawStatefulSet>(&pod.namespace, name);
+                let wants = |set: RawStatefulSet| set.wants(&pod.name);
+                let is_wanted = set.await.map(|set| set.is_some_and(wants));
+                (is_wanted, "A StatefulSet now wants the pod again.")
+            }
+        };
+        match is_wanted {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(Outcome::Changed(how.to_owned())),
+            Err(failure) => Err(Outcome::Failed(format!(
+                "whether something wants it or its PVCs could not be read again: {failure}"
+            ))),
+        }
+    }
+
+    /// Returns `Err` with the pod's outcome if the pod's namespace is now opted out, or is not
+    /// known.
+    fn check_namespace(&self) -> Result<(), Outcome> {
+        match namespace(&self.run.namespaces.borrow(), &self.judged.pod.namespace) {
+            Ok(NamespaceFacts {
+                opted_out: None, ..
+            }) => Ok(()),
+            Ok(_) => Err(Outcome::OptedOut),
+            Err(Unread(why)) => {
+                let why = format!("its namespace could not be read again: {why}");
+                Err(Outcome::Failed(why))
+            }
+        }
+    }
+
+    /// Reads a pod that has changed, and judges it again by the node's facts of the plan.
+    /// `permit` checks whether the node has changed.
+    async fn read_pod_again(&self, pod: &PodFacts) -> Result<PodFacts, Outcome> {
+        let changed = |why: &str| Outcome::Changed(why.to_owned());
+        let Run {
+            cluster,
+            policy,
+            now,
+            ..
+        } = self.run;
+        let read = cluster.find::<RawPod>(&pod.namespace, &pod.name).await;
+        let read = read.map_err(|failure| {
+            Outcome::Failed(format!("it changed and could not be read again: {failure}"))
+        });
+        let raw = read?.ok_or(Outcome::Gone)?;
+        if raw.metadata.uid != pod.uid {
+            return Err(changed("Another pod has taken its name."));
+        }
+        let mut node = self.node.as_judged.clone();
+        let mut again = raw.facts();
+        self.node.heard.borrow_mut().extend(again.heard.clone());
+        node.hear(self.node.heard.borrow().iter().cloned());
+        let not_deleted = "metadata.deletionTimestamp is missing";
+        let not_deleted = again.deletion.is_none().then_some(not_deleted);
+        if let Some(why) = again.lacks.as_deref().or(not_deleted) {
+            return Err(changed(&format!("It changed, and now {why}.")));
+        }
+        again.in_namespace.clone_from(&pod.in_namespace);
+        if again.node != pod.node {
+            return Err(changed("It is bound to another node now."));
+        }
+        // A pod's volumes never change, so the facts about its PVCs are still true. If its PVCs
+        // differ nevertheless, nothing is known about them, and the rules keep the pod.
+        let storage = self.judged.storage.as_ref();
+        let storage = storage.filter(|_| again.claim_names == pod.claim_names);
+        let known = NodeRead::Known(node);
+        let reason = PodContext::new(*now, policy, Some(&known), &again, storage).decide();
+        if reason.verdict() == Verdict::Reap {
+            Ok(again)
+        } else {
+            Err(changed(&reason.to_string()))
+        }
+    }
     /// Adds to an `outcome` that did not go well that this turn has set the pod to `Failed`, because
     /// the user has to know.
     pub fn with_patch_told(&self, outcome: Outcome) -> Outcome {
@@ -168,247 +363,6 @@ impl Turn<'_> {
                 failure => format!("{why}, after {failure}"),
             })),
             _ => Ok(()),
-        }
-    }
-
-    /// Deletes the pod. If the Job controller's finalizer holds the pod, the pod's status is patched
-    /// first, once a dry run has shown that nothing refuses the delete. Each try has a permit of its
-    /// own. Once a try without a clear response may have taken effect, a later "not found" no longer
-    /// tells who deleted the pod.
-    async fn delete(&mut self) -> Result<(), Outcome> {
-        let cluster = self.run.cluster;
-        let mut pod = self.judged.pod.clone();
-        let mut tried = 0;
-        // A pod that changed gets one second chance. Our own patch changes the pod too, and adds
-        // one.
-        let mut second_chances = 1;
-        // Whether the API server would accept the delete of the pod as it is.
-        let mut is_accepted = false;
-        loop {
-            let permit = self.permit(&pod).await?;
-            let step = if !pod.held_by_job() || pod.finished() {
-                Step::Delete
-            } else if is_accepted {
-                Step::SetToFailed
-            } else {
-                Step::DryRun
-            };
-            let written = match step {
-                Step::DryRun => cluster.dry_run_delete(&permit).await.map(|()| None),
-                Step::SetToFailed => cluster.fail_job_pod(&permit).await.map(Some),
-                Step::Delete => cluster.delete_pod(&permit).await.map(|()| None),
-            };
-            let failure = match written {
-                Ok(None) if step == Step::DryRun => {
-                    is_accepted = true;
-                    continue;
-                }
-                Ok(None) => {
-                    self.unsure = None;
-                    return Ok(());
-                }
-                Ok(Some(resource_version)) => {
-                    pod.resource_version = resource_version;
-                    pod.fail();
-                    self.patched = true;
-                    second_chances += 1;
-                    continue;
-                }
-                Err(failure) if failure.is(StatusKind::NotFound) => return Err(Outcome::Gone),
-                Err(failure) => failure,
-            };
-            let conflict = failure.code() == Some(409);
-            // The API server responds with 422 to a patch with another pod's UID, but so may
-            // admission. Reading the pod again tells the two cases apart.
-            if second_chances > 0
-                && (conflict || step == Step::SetToFailed && failure.code() == Some(422))
-            {
-                second_chances -= 1;
-                let again = self.read_pod_again(&pod).await?;
-                if conflict {
-                    (pod, is_accepted) = (again, false);
-                    continue;
-                }
-            }
-            if conflict {
-                let changing = "It keeps changing while it is being deleted.";
-                return Err(Outcome::Changed(changing.to_owned()));
-            }
-            match step {
-                Step::SetToFailed if failure.may_have_taken_effect() => self.patched = true,
-                Step::Delete if failure.may_have_taken_effect() => {
-                    self.unsure = Some(failure.clone());
-                }
-                _ => {}
-            }
-            self.pause_before_next_try(&mut tried, &failure).await?;
-        }
-    }
-
-    /// Reads the pod's node again, judges the pod by it, and reads again what the verdict relies on.
-    /// Returns the permission to write to the pod. `Err` is the pod's outcome if the pod may no longer
-    /// be deleted. The permit expires by the time of the node's reading, which is the oldest of them.
-    async fn permit(&self, pod: &PodFacts) -> Result<Permit, Outcome> {
-        let node = self.read_node_again().await?;
-        let storage = self.judged.storage.as_ref();
-        let heard = self.node.heard.borrow().clone();
-        let permit = node.permit(self.run.policy, (pod, storage), heard, self.patched);
-        let permit = permit.map_err(|reason| {
-            // A fact that could not be read is no change, so the outcome is a failure. If a node's
-            // lease could not be read, the node is not treated as off, and a shared disk then keeps
-            // the pod.
-            let is_unread = match reason.code() {
-                ReasonCode::FactsUnread => true,
-                // Without the leases, no grace period is cut short.
-                ReasonCode::NotOverdue | ReasonCode::SharedDisk => node.lacks_leases(),
-                _ => false,
-            };
-            if is_unread {
-                let name = &self.node.as_judged.name;
-                Outcome::Failed(format!("node {name} could not be judged again: {reason}"))
-            } else {
-                Outcome::NodeChanged(reason.to_string())
-            }
-        })?;
-        for &why in permit.unneeded() {
-            self.check_unneeded(pod, why).await?;
-        }
-        self.check_namespace()?;
-        Ok(permit)
-    }
-
-    /// Reads the node, or returns the last reading if it is recent. `Err` is the pod's outcome.
-    async fn read_node_again(&self) -> Result<NodeAgain, Outcome> {
-        let mut last_reading = self.node.last_reading.lock().await;
-        let recent = last_reading.as_ref();
-        let recent = recent.filter(|(at, _)| at.elapsed() < NODE_SHARED_FOR);
-        let read = if let Some((_, read)) = recent {
-            read.clone()
-        } else {
-            let leases = self.run.read_leases_again().await;
-            let leases = leases.as_ref().map(|(holders, read)| (*holders, &**read));
-            let asked = Instant::now();
-            let Run {
-                cluster, policy, ..
-            } = self.run;
-            let read = cluster.read_node_again(self.node.as_judged, policy, leases);
-            let read = read.await;
-            *last_reading = Some((age_counts_from(&read, asked), read.clone()));
-            read
-        };
-        let name = &self.node.as_judged.name;
-        read.map_err(|why| match why {
-            NotDown::Unread(failure) => {
-                Outcome::Failed(format!("node {name} could not be read again: {failure}"))
-            }
-            NotDown::Ready => Outcome::NodeRecovered,
-            NotDown::Gone => Outcome::NodeChanged("The node no longer exists.".to_owned()),
-            NotDown::Replaced => {
-                Outcome::NodeChanged("Another node has registered under the name.".to_owned())
-            }
-            NotDown::Leaf => {
-                Outcome::NodeChanged("The node carries the mark of a leaf node.".to_owned())
-            }
-        })
-    }
-
-    /// Reads the object again that showed, by `why`, that nothing wants the pod or its PVCs. `Err` is
-    /// the pod's outcome if something wants them now, or if the object could not be read.
-    async fn check_unneeded(&self, pod: &PodFacts, why: Unneeded) -> Result<(), Outcome> {
-        let is_wanted = match why {
-            Unneeded::Namespace => self.read_namespace_again(&pod.namespace).await.map(|it| {
-                let is_deleted = it.is_some_and(|it| it.deleted);
-                !is_deleted
-            }),
-            Unneeded::Set => {
-                let name = pod.owner.as_ref().map_or("", |owner| &owner.name);
-                let find = self
-                    .run
-                    .cluster
-                    .find::<RawStatefulSet>(&pod.namespace, name);
-                find.await
-                    .map(|set| set.is_some_and(|set| set.wants(&pod.name)))
-            }
-        };
-        match (is_wanted, why) {
-            (Ok(false), _) => Ok(()),
-            (Ok(true), Unneeded::Namespace) => Err(Outcome::Changed(
-                "Its namespace is not being deleted any more.".to_owned(),
-            )),
-            (Ok(true), Unneeded::Set) => Err(Outcome::Changed(
-                "A StatefulSet now wants the pod again.".to_owned(),
-            )),
-            (Err(failure), _) => Err(Outcome::Failed(format!(
-                "whether something wants it or its PVCs could not be read again: {failure}"
-            ))),
-        }
-    }
-
-    /// Reads a namespace again, for all pods: it may have been opted out since. `None` if it does not
-    /// exist.
-    async fn read_namespace_again(&self, name: &str) -> Result<Option<NamespaceFacts>, Failure> {
-        let read = self.run.cluster.namespace(name).await?;
-        if let (Some(facts), Ok(all)) = (&read, &mut *self.run.namespaces.borrow_mut()) {
-            all.insert(name.to_owned(), facts.clone());
-        }
-        Ok(read)
-    }
-
-    /// Returns `Err` with the pod's outcome if the pod's namespace is now opted out, or is not
-    /// known.
-    fn check_namespace(&self) -> Result<(), Outcome> {
-        match namespace(&self.run.namespaces.borrow(), &self.judged.pod.namespace) {
-            Ok(NamespaceFacts {
-                opted_out: None, ..
-            }) => Ok(()),
-            Ok(_) => Err(Outcome::OptedOut),
-            Err(Unread(why)) => {
-                let why = format!("its namespace could not be read again: {why}");
-                Err(Outcome::Failed(why))
-            }
-        }
-    }
-
-    /// Reads a pod that has changed, and judges it again by the node's facts of the plan.
-    /// `permit` checks whether the node has changed.
-    async fn read_pod_again(&self, pod: &PodFacts) -> Result<PodFacts, Outcome> {
-        let changed = |why: &str| Outcome::Changed(why.to_owned());
-        let raw = self
-            .run
-            .cluster
-            .find::<RawPod>(&pod.namespace, &pod.name)
-            .await
-            .map_err(|failure| {
-                Outcome::Failed(format!("it changed and could not be read again: {failure}"))
-            })?
-            .ok_or(Outcome::Gone)?;
-        if raw.metadata.uid != pod.uid {
-            return Err(changed("Another pod has taken its name."));
-        }
-        let mut node = self.node.as_judged.clone();
-        let mut again = raw.facts();
-        self.node.heard.borrow_mut().extend(again.heard.clone());
-        node.hear(self.node.heard.borrow().iter().cloned());
-        let not_deleted = "metadata.deletionTimestamp is missing";
-        let not_deleted = again.deletion.is_none().then_some(not_deleted);
-        if let Some(why) = again.lacks.as_deref().or(not_deleted) {
-            return Err(changed(&format!("It changed, and now {why}.")));
-        }
-        again.in_namespace.clone_from(&pod.in_namespace);
-        if again.node != pod.node {
-            return Err(changed("It is bound to another node now."));
-        }
-        // A pod's volumes never change, so the facts about its PVCs are still true. If its PVCs
-        // differ nevertheless, nothing is known about them, and the rules keep the pod.
-        let storage = self.judged.storage.as_ref();
-        let storage = storage.filter(|_| again.claim_names == pod.claim_names);
-        let (known, Run { now, policy, .. }) = (NodeRead::Known(node), self.run);
-        let case = PodContext::new(*now, policy, Some(&known), &again, storage);
-        let reason = case.decide();
-        if reason.verdict() == Verdict::Reap {
-            Ok(again)
-        } else {
-            Err(changed(&reason.to_string()))
         }
     }
 }

@@ -8,10 +8,7 @@ use super::{
     log_outcome,
     turn::{Run, Turn},
 };
-use crate::{
-    facts::{PodFacts, Uid},
-    outcome::Outcome,
-};
+use crate::{facts::Uid, outcome::Outcome};
 
 /// How long the Job controller may take to remove its finalizer from its pods.
 const JOB_TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -35,12 +32,12 @@ impl Run<'_> {
                 Ok(uids) => present = Some(uids),
                 Err(failure) => failed = Some(failure),
             }
-            let holds_any = |uids: &BTreeSet<Uid>| {
-                let held = |pod: &PodFacts| pod.held_by_job() && uids.contains(&pod.uid);
-                turns.iter().any(|turn| held(&turn.judged.pod))
-            };
+            let is_held = present.as_ref().is_some_and(|uids: &BTreeSet<Uid>| {
+                let mut pods = turns.iter().map(|turn| &turn.judged.pod);
+                pods.any(|pod| pod.held_by_job() && uids.contains(&pod.uid))
+            });
             if failed.is_some()
-                || !present.as_ref().is_some_and(holds_any)
+                || !is_held
                 || Instant::now() + pause > deadline
                 || self.stop.reason().is_some()
             {

@@ -56,7 +56,7 @@ impl Source for Cluster {
                 rows.not_ready.push(name.to_owned());
             }
         };
-        let read = self.rows::<RawNode, _, 3>("", ["Name", "Status", "Roles"], add_node);
+        let read = self.rows::<RawNode, _, 3>(["Name", "Status", "Roles"], add_node);
         let (now, (rows, _)) = read
             .await
             .map_err(|failure| self.could_not("list nodes", &failure.into()))?;
@@ -199,7 +199,7 @@ async fn lists_of_terminating_pods(cluster: &Cluster) -> Result<BTreeSet<PodsOf>
             });
         }
     };
-    let rows = cluster.rows::<RawPod, _, 2>("", ["Status", "Node"], add_list);
+    let rows = cluster.rows::<RawPod, _, 2>(["Status", "Node"], add_list);
     let (_, mut lists) = rows
         .await
         .map_err(|failure| cluster.could_not("list pods", &failure.into()))?;

@@ -5,16 +5,20 @@
 //! code. There is one Event for each owner of deleted pods on a node, one for each of these nodes, and one
 //! for each pod that needs you. A node that came back without a reboot gets one too.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use futures_util::{StreamExt, future, stream};
 use itertools::Itertools as _;
 use jiff::Timestamp;
+use k8s_openapi::{
+    api::{core::v1::ObjectReference, events::v1::Event},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+};
 use tokio::time::Instant;
 
 use crate::{
-    cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind},
-    facts::PodFacts,
+    cluster::{Cluster, Failure, MAX_IN_FLIGHT, StatusKind},
+    facts::{Identity, PodFacts, Uid},
     history::RememberedNode,
     judge::{Judged, Reason, ReasonCode, Verdict},
     outcome::{Outcome, OutcomeCode},
@@ -23,6 +27,10 @@ use crate::{
     words::{counted, joined, listed, prefixed, sanitize},
 };
 
+/// The name of this program as the writer of Events.
+const CONTROLLER: &str = "pod-reaper";
+/// The namespace of Events about objects without a namespace.
+const OF_THE_CLUSTER: &str = "default";
 /// The API's limit for an Event's note, in bytes.
 const MAX_NOTE_BYTES: usize = 1_024;
 /// The API's limit for the name of the instance that reports an Event, in bytes.
@@ -41,17 +49,18 @@ pub async fn write(cluster: &Cluster, stop: &Stop, run: &RunRecord<'_>, at: Time
         stop.reason()
             .or_else(|| (Instant::now() >= end).then_some("their time limit"))
     };
-    let events = deletions(run)
-        .into_iter()
-        .chain(warnings(run))
-        .chain(returns(run))
-        .collect_vec();
-    let all = events.len();
+    let all = events(run).count();
     let mut written = 0;
     let mut first_failure = None;
-    let mut writes = stream::iter(&events)
+    let mut writes = stream::iter(events(run))
         .take_while(|_| future::ready(cut_short().is_none()))
-        .map(|event| cluster.create_event(event, at, instance))
+        .map(|event| {
+            cluster.create_event(Event {
+                event_time: Some(MicroTime(at)),
+                reporting_instance: Some(instance.clone()),
+                ..event
+            })
+        })
         .buffer_unordered(MAX_IN_FLIGHT);
     while let Some(result) = writes.next().await {
         match result {
@@ -99,40 +108,100 @@ fn manual<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a Judged> {
     pods.filter(|judged| judged.verdict() == Verdict::Manual)
 }
 
-fn reference(run: &RunRecord<'_>, name: &str) -> Option<Reference> {
+/// Makes all Events of a run. They are not held, because there is one for each pod that needs you.
+fn events(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
+    let deletions = deletions(run).into_iter();
+    deletions.chain(warnings(run)).chain(returns(run))
+}
+
+/// Makes an Event about the object `regarding`. `reason` and `action` are codes of the report. As long as
+/// the API server keeps a Warning about an object, it responds to a second one with 409, because both
+/// have the same name.
+fn event(
+    is_warning: bool,
+    [reason, action]: [&str; 2],
+    (regarding, related): (ObjectReference, Option<ObjectReference>),
+    note: String,
+) -> Event {
+    let uid = regarding.uid.as_deref().unwrap_or_default();
+    let namespace = regarding.namespace.as_deref().unwrap_or(OF_THE_CLUSTER);
+    Event {
+        metadata: ObjectMeta {
+            namespace: Some(namespace.to_owned()),
+            name: is_warning.then(|| format!("{CONTROLLER}.{uid}")),
+            generate_name: (!is_warning).then(|| format!("{CONTROLLER}-")),
+            ..ObjectMeta::default()
+        },
+        type_: Some(if is_warning { "Warning" } else { "Normal" }.to_owned()),
+        reason: Some(camel_case(reason)),
+        action: Some(camel_case(action)),
+        regarding: Some(regarding),
+        related,
+        note: Some(note),
+        reporting_controller: Some(CONTROLLER.to_owned()),
+        ..Event::default()
+    }
+}
+
+/// Refers to an object. `kubectl describe` finds the object's Events by its UID.
+fn reference(kind: &str, namespace: Option<&String>, name: &str, uid: &Uid) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some(kind.to_owned()),
+        namespace: namespace.cloned(),
+        name: Some(name.to_owned()),
+        uid: Some(uid.to_string()),
+        ..ObjectReference::default()
+    }
+}
+
+fn pod_reference(pod: &PodFacts) -> ObjectReference {
+    reference("Pod", Some(&pod.namespace), &pod.name, &pod.uid)
+}
+
+/// Refers to the pod's controller, or to the pod itself if it has none.
+fn owner_reference(pod: &PodFacts) -> ObjectReference {
+    match pod.owner.as_ref().zip(pod.controller.as_ref()) {
+        Some((owner, Identity { api_version, uid })) => ObjectReference {
+            api_version: Some(api_version.clone()),
+            ..reference(&owner.kind, Some(&pod.namespace), &owner.name, uid)
+        },
+        None => pod_reference(pod),
+    }
+}
+
+fn node_reference(run: &RunRecord<'_>, name: &str) -> Option<ObjectReference> {
     let node = run.facts.known(name)?;
-    Some(Reference::node(&node.name, &node.uid))
+    Some(reference("Node", None, &node.name, &node.uid))
 }
 
 /// Returns one Event for each owner and node of deleted pods, and one for each of these nodes.
 fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
-    let mut owners = BTreeMap::<_, Vec<&PodFacts>>::new();
-    let mut nodes = BTreeMap::<_, usize>::new();
-    for judged in &run.plan.pods {
-        let pod = &judged.pod;
-        let is_deleted = run.outcomes.get(&pod.uid) == Some(&Outcome::Deleted);
-        if let Some(node) = pod.node.as_deref().filter(|_| is_deleted) {
-            let key = (node, Reference::controller(pod));
-            owners.entry(key).or_default().push(pod);
-            *nodes.entry(node).or_default() += 1;
-        }
-    }
-    let event = |regarding: Reference, related, note: String| Event {
-        is_warning: false,
-        reason: camel_case(ReasonCode::Stuck.as_str()),
-        action: camel_case(OutcomeCode::Deleted.as_str()),
-        regarding,
-        related,
-        note: fit(&note, ""),
-    };
-    let of_owners = owners.into_iter().map(|((node, owner), pods)| {
-        let note = owner_note(node, &owner, &pods);
-        event(owner, reference(run, node), note)
-    });
-    let of_nodes = nodes.into_iter().filter_map(|(name, deleted)| {
+    let codes = [ReasonCode::Stuck.as_str(), OutcomeCode::Deleted.as_str()];
+    let is_deleted = |pod: &&PodFacts| run.outcomes.get(&pod.uid) == Some(&Outcome::Deleted);
+    let pods = run.plan.pods.iter().map(|judged| &judged.pod);
+    let on_nodes = pods
+        .filter(is_deleted)
+        .filter_map(|pod| Some((pod.node.as_deref()?, pod)))
+        .collect_vec();
+    let of_nodes = on_nodes.iter().counts_by(|(node, _)| *node);
+    let of_nodes = of_nodes.into_iter().sorted().filter_map(|(name, deleted)| {
         let here = |judged: &&Judged| judged.pod.node.as_deref() == Some(name);
         let note = node_note(name, deleted, manual(run).filter(here).count());
-        Some(event(reference(run, name)?, None, note))
+        let objects = (node_reference(run, name)?, None);
+        Some(event(false, codes, objects, fit(&note, "")))
+    });
+    let of_owners = on_nodes.into_iter().into_group_map_by(|(node, pod)| {
+        let owner = pod.controller.as_ref();
+        let uid = owner.map_or(&pod.uid, |it| &it.uid).as_str();
+        (*node, pod.namespace.as_str(), uid)
+    });
+    let of_owners = of_owners.into_iter().sorted_by_key(|(owner, _)| *owner);
+    let of_owners = of_owners.map(|((node, ..), pods)| {
+        let pods = pods.into_iter().map(|(_, pod)| pod).collect_vec();
+        let owner = owner_reference(pods[0]);
+        let note = fit(&owner_note(node, &owner, &pods), "");
+        event(false, codes, (owner, node_reference(run, node)), note)
     });
     of_owners.chain(of_nodes).collect()
 }
@@ -140,27 +209,21 @@ fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
 fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
     manual(run).map(|judged| {
         let pod = &judged.pod;
-        Event {
-            is_warning: true,
-            reason: camel_case(judged.code().as_str()),
-            action: camel_case(judged.verdict().as_str()),
-            regarding: Reference::pod(pod),
-            related: pod.node.as_deref().and_then(|node| reference(run, node)),
-            note: manual_note(pod, &judged.reason),
-        }
+        let codes = [judged.code().as_str(), judged.verdict().as_str()];
+        let node = pod.node.as_deref();
+        let node = node.and_then(|node| node_reference(run, node));
+        let note = manual_note(pod, &judged.reason);
+        event(true, codes, (pod_reference(pod), node), note)
     })
 }
 
 /// Returns one Event for each node whose return needs you.
 fn returns(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
     let nodes = run.history.nodes.iter().filter(|node| node.needs_you());
-    nodes.map(|node| Event {
-        is_warning: true,
-        reason: camel_case(node.now.state.as_str()),
-        action: camel_case(Verdict::Manual.as_str()),
-        regarding: Reference::node(&node.noted.node, &node.uid),
-        related: None,
-        note: return_note(node),
+    nodes.map(|node| {
+        let codes = [node.now.state.as_str(), Verdict::Manual.as_str()];
+        let object = reference("Node", None, &node.noted.node, &node.uid);
+        event(true, codes, (object, None), return_note(node))
     })
 }
 
@@ -188,9 +251,9 @@ fn camel_case(code: &str) -> String {
     words.collect()
 }
 
-fn owner_note(node: &str, owner: &Reference, pods: &[&PodFacts]) -> String {
+fn owner_note(node: &str, owner: &ObjectReference, pods: &[&PodFacts]) -> String {
     let stuck = format!("stuck Terminating on NotReady node {node}");
-    if owner.kind == "Pod" {
+    if owner.kind.as_deref() == Some("Pod") {
         return format!("Force-deleted: it was {stuck}. It has no controller to start another.");
     }
     let pods_were = match pods.len() {

@@ -1,0 +1,55 @@
+//! Writes what others read later: Kubernetes Events, and the `ConfigMap` of the history.
+//!
+//! A run waits for these writes for a shorter time than for a request that decides about a delete. It
+//! makes them although it has to end.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use http::Method;
+use k8s_openapi::api::events::v1::Event;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{
+    Cluster,
+    failure::Result,
+    request::{Unless, Write, encode, object},
+};
+use crate::{history::CONFIG_MAP, kubernetes::RawConfigMap};
+
+/// The longest wait: the first delete of a run waits for its note, and the report for the Events.
+const NOTE_TIME_LIMIT: Duration = Duration::from_secs(5);
+
+impl Cluster {
+    /// Writes an Event, with one request.
+    pub async fn create_event(&self, event: Event) -> Result<()> {
+        let namespace = encode(event.metadata.namespace.as_deref().unwrap_or_default());
+        self.write_note(Write {
+            method: Method::POST,
+            path: format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"),
+            content_type: "application/json",
+            body: json!(event),
+        })
+        .await
+    }
+
+    /// Writes keys of the `ConfigMap`, and leaves its other keys as they are. A null removes a key.
+    pub async fn note(&self, namespace: &str, data: &BTreeMap<String, Value>) -> Result<()> {
+        let path = object::<RawConfigMap>(namespace, CONFIG_MAP);
+        self.write_note(Write {
+            method: Method::PATCH,
+            path: format!("{path}?fieldManager=pod-reaper"),
+            content_type: "application/merge-patch+json",
+            body: json!({"data": data}),
+        })
+        .await
+    }
+
+    async fn write_note(&self, write: Write) -> Result<()> {
+        let unless = Unless {
+            after: Instant::now() + NOTE_TIME_LIMIT,
+            stopped: false,
+        };
+        self.send(write, Some(unless)).await.map(drop)
+    }
+}
