@@ -12,7 +12,7 @@ use crate::{
         CONFIG_MAP, History, NodeState, Noted, Notes, RememberedNode, RememberedSet, Return, parse,
     },
     judge::Policy,
-    kubernetes::RawConfigMap,
+    kubernetes::{RawConfigMap, RawStatefulSet},
     words::counted,
 };
 
@@ -70,7 +70,7 @@ pub async fn recall<S: Source>(
     let mut nodes = nodes.collect_vec();
     let keys = nodes.iter().flat_map(sets_of).unique().take(MAX_SETS);
     let sets = read_each(keys, async |(namespace, name)| {
-        let read = source.stateful_set(namespace, name).await;
+        let read = source.object::<RawStatefulSet>(namespace, name).await;
         read.ok().flatten().and_then(|set| set.copies())
     });
     let sets = timeout(TIME_LIMIT, sets).await.unwrap_or_default();

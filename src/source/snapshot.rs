@@ -18,7 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{error::Category, value::RawValue};
 
-use super::{CountedNodes, NodeRows, NotRead, Source, Wanted};
+use super::{NodeRow, NodeRows, NotRead, Source, Wanted};
 use crate::{
     cluster::Listed,
     exit::{CouldNotRun, Result},
@@ -30,6 +30,7 @@ use crate::{
         RawVolume, full_name, malformed,
     },
     selector::{NodeSelectors, Selector},
+    words::joined,
 };
 
 /// The command that makes a snapshot.
@@ -42,7 +43,7 @@ const UNTIL_NOT_READY: SignedDuration = SignedDuration::from_secs(40);
 const SUPPOSED_DEAD_FOR: SignedDuration = SignedDuration::from_hours(1);
 
 /// The error for a snapshot that does not tell when it was taken.
-pub(super) const UNDATED: &str =
+const UNDATED: &str =
     "nothing in it says when it was taken; set it with --now, such as --now 2026-01-31T03:00:00Z";
 
 /// A saved cluster state, held in memory as typed objects.
@@ -55,9 +56,11 @@ pub struct Saved {
     objects: Objects,
     /// The newest moment at which the API server wrote an object of the file.
     newest: Option<Timestamp>,
-    /// The objects that could not be read, by kind, namespace and name, each with the cause. A part
-    /// of the key that could not be read is empty.
-    malformed: BTreeMap<[String; 3], String>,
+    /// Whether a node, a pod or a lease has stamps of the API server.
+    has_stamps: bool,
+    /// The objects that could not be read, each with its kind, which is empty if it could not be read
+    /// either.
+    malformed: BTreeSet<(String, Malformed)>,
     /// The history of each namespace. It decides nothing, so it is no object of a kind that may lack,
     /// or tell the time.
     histories: BTreeMap<String, Result<RawConfigMap, &'static str>>,
@@ -138,7 +141,7 @@ pub async fn open(file: &Path, now: Option<Timestamp>, dead: &[String]) -> Resul
 }
 
 /// Adds the name of the file to an error about a snapshot.
-pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
+fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
     move |cause| CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
 }
 
@@ -267,8 +270,9 @@ impl Saved {
         renewed.get(renewed.len().saturating_sub(1) / 2).copied()
     }
 
-    fn has_leases(&self) -> bool {
-        self.any_malformed::<RawLease>() || self.all().any(RawLease::is_of_node)
+    /// Reports whether the file has leases of nodes, or may have some.
+    pub(super) fn has_leases(&self) -> bool {
+        self.malformed::<RawLease>().next().is_some() || self.all().any(RawLease::is_of_node)
     }
 
     /// Adds one object. `of_list` is the kind of an object that does not state its own; empty if its
@@ -276,7 +280,7 @@ impl Saved {
     fn add(&mut self, of_list: &RawKind, text: &str) -> Result<(), &'static str> {
         let Some(own) = object::<RawKind>(text) else {
             let why = "a field has an unexpected type";
-            self.note_malformed(&of_list.kind, Malformed::new(text, why));
+            self.note_malformed(&of_list.kind, text, why);
             return Ok(());
         };
         if may_be_list(&own.kind) && list(text).is_some() {
@@ -284,7 +288,7 @@ impl Saved {
         }
         let RawKind { api_version, kind } = if own.kind.is_empty() { of_list } else { &own };
         match kind.as_str() {
-            "" => self.note_malformed("", Malformed::new(text, "it does not say its kind")),
+            "" => self.note_malformed("", text, "it does not say its kind"),
             "Pod" => self.keep::<RawPod>(api_version, text),
             "Node" => self.keep::<RawNode>(api_version, text),
             "Lease" => self.keep::<RawLease>(api_version, text),
@@ -317,6 +321,8 @@ impl Saved {
             Ok(mut object) => {
                 let meta = object.metadata();
                 self.newest = self.newest.max(meta.newest());
+                let is_heard = [RawNode::KIND, RawPod::KIND, RawLease::KIND].contains(&T::KIND);
+                self.has_stamps |= is_heard && meta.has_stamps();
                 // A pod without a name is named when it is judged.
                 let is_pod = T::KIND == RawPod::KIND;
                 if is_pod || !meta.name.is_empty() && T::NAMESPACED != meta.namespace.is_empty() {
@@ -329,28 +335,30 @@ impl Saved {
             }
             Err(error) => malformed(&error),
         };
-        self.note_malformed(T::KIND, Malformed::new(text, cause));
+        self.note_malformed(T::KIND, text, cause);
     }
 
-    fn note_malformed(&mut self, kind: &str, object: Malformed) {
-        let key = [kind.to_owned(), object.namespace, object.name];
-        self.malformed.insert(key, object.cause);
+    fn note_malformed(&mut self, kind: &str, text: &str, cause: &str) {
+        let object = Malformed::new(text, cause);
+        self.malformed.insert((kind.to_owned(), object));
     }
 
-    /// Lists the objects that could not be read.
-    fn errors(&self) -> Vec<ReadError> {
-        let errors = self
-            .malformed
-            .iter()
-            .map(|([kind, namespace, name], cause)| {
-                let kind = if kind.is_empty() { "object" } else { kind };
-                let name = full_name(namespace, name, "without a name");
-                ReadError {
-                    what: format!("{kind} {name}"),
-                    cause: cause.clone(),
-                }
-            });
+    /// Names the objects that could not be read.
+    pub(super) fn errors(&self) -> BTreeSet<ReadError> {
+        let errors = self.malformed.iter().map(|(kind, object)| {
+            let kind = if kind.is_empty() { "object" } else { kind };
+            let name = full_name(&object.namespace, &object.name, "without a name");
+            ReadError {
+                what: format!("{kind} {name}"),
+                cause: object.cause.clone(),
+            }
+        });
         errors.collect()
+    }
+
+    /// Lists the facts of all pods.
+    pub(super) fn pods(&self) -> impl Iterator<Item = PodFacts> {
+        self.all::<RawPod>().map(RawPod::facts)
     }
 
     fn get<T: Kept>(&self, namespace: &str, name: &str) -> Option<&T> {
@@ -366,62 +374,50 @@ impl Saved {
         T::of(&self.objects).values()
     }
 
-    /// Finds an object; `None` only if the file proves that it does not exist. A malformed object
-    /// of that name, or without a name, may be the one.
-    fn proved<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, NotRead> {
+    /// Lists the objects that could not be read and are, or may be, of the kind.
+    fn malformed<T: Kept>(&self) -> impl Iterator<Item = &Malformed> {
+        let objects = self.malformed.iter();
+        let of_kind = objects.filter(|(kind, _)| ["", T::KIND].contains(&kind.as_str()));
+        of_kind.map(|(_, object)| object)
+    }
+
+    /// Finds an object; `None` only if the file proves that it does not exist. If the file has no
+    /// object of the kind, the kind may not have been saved. A malformed object of that name, or
+    /// without a name, may be the one.
+    fn find<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, NotRead> {
+        if let Some(found) = self.get::<T>(namespace, name) {
+            return Ok(Some(found.clone()));
+        }
         let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
-        let bad = self
-            .malformed
-            .iter()
-            .find(|([bad_kind, bad_namespace, bad_name], _)| {
-                may_be(bad_kind, T::KIND)
-                    && may_be(bad_namespace, namespace)
-                    && may_be(bad_name, name)
-            });
-        match (self.get::<T>(namespace, name), bad) {
-            (None, Some((_, cause))) => {
-                let kind = T::KIND;
-                let why = format!("the snapshot's {kind} could not be read: {cause}");
-                Err(NotRead::File(why))
-            }
-            (found, _) => Ok(found.cloned()),
+        let is_it = |bad: &&Malformed| may_be(&bad.namespace, namespace) && may_be(&bad.name, name);
+        match self.malformed::<T>().find(is_it) {
+            Some(Malformed { cause, .. }) => Err(NotRead::File(format!(
+                "the snapshot's {} could not be read: {cause}",
+                T::KIND
+            ))),
+            None if self.is_saved::<T>() => Ok(None),
+            None => Err(not_saved::<T>()),
         }
     }
 
-    fn any_malformed<T: Kept>(&self) -> bool {
-        self.malformed::<T>().next().is_some()
-    }
-
-    /// Lists the objects that could not be read and are, or may be, of the kind.
-    fn malformed<T: Kept>(&self) -> impl Iterator<Item = Malformed> {
-        let objects = self.malformed.iter();
-        let of_kind = objects.filter(|([kind, ..], _)| ["", T::KIND].contains(&kind.as_str()));
-        of_kind.map(|([_, namespace, name], cause)| Malformed {
-            namespace: namespace.clone(),
-            name: name.clone(),
-            cause: cause.clone(),
-        })
-    }
-
     fn is_saved<T: Kept>(&self) -> bool {
-        self.any_malformed::<T>() || self.all::<T>().next().is_some()
+        self.malformed::<T>().next().is_some() || self.all::<T>().next().is_some()
     }
 
-    /// Returns the kinds that the file lacks; none if the file is complete.
-    pub(super) fn missing(&self, wanted: &Wanted<'_>) -> Vec<&'static str> {
+    /// Names the kinds that the file lacks, with the command that saves everything, as lines of text;
+    /// none if the file is complete.
+    pub(super) fn unseen(&self, wanted: &Wanted<'_>) -> Vec<String> {
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
         let uses_claims = self.all().any(RawPod::uses_claims);
+        let has_disks = self
+            .all::<RawVolume>()
+            .any(|it| it.driver_of_disk().is_some());
         // Without -A, kubectl saves the pods of one namespace only, but still saves all namespaces.
         let pods = self.all().map(|pod: &RawPod| &pod.metadata.namespace);
         let one = pods.unique().count() == 1 && self.all::<RawNamespace>().count() != 1;
-        let has_stamps = self.all().any(|node: &RawNode| node.metadata.has_stamps())
-            || self.all().any(|pod: &RawPod| pod.metadata.has_stamps())
-            || self
-                .all()
-                .any(|lease: &RawLease| lease.metadata.has_stamps());
-        [
+        let missing = [
             (
-                !has_stamps,
+                !self.has_stamps,
                 "managedFields (--show-managed-fields; without the API server's stamps, a wrong clock of a node is not seen)",
             ),
             (
@@ -439,92 +435,43 @@ impl Saved {
             (uses_claims && !self.is_saved::<RawClaim>(), "pvc"),
             (bound && !self.is_saved::<RawVolume>(), "pv"),
             (
-                !self.is_saved::<RawDriver>()
-                    && self
-                        .all::<RawVolume>()
-                        .any(|it| it.driver_of_disk().is_some()),
+                has_disks && !self.is_saved::<RawDriver>(),
                 "csidrivers (whether anything attaches a disk)",
             ),
-        ]
-        .into_iter()
-        .filter(|(is, _)| *is)
-        .map(|(_, what)| what)
-        .collect()
-    }
-
-    /// Returns the missing kinds as lines of text, with the command that saves everything.
-    fn unseen(&self, wanted: &Wanted<'_>) -> Vec<String> {
-        let missing = self.missing(wanted);
-        if missing.is_empty() {
+        ];
+        let missing = missing.iter().filter(|(is_missing, _)| *is_missing);
+        let Some(missing) = joined(missing.map(|(_, what)| what), ", ") else {
             return Vec::new();
-        }
+        };
         // The command is on a line of its own, so that it is easy to copy.
         let lacks = format!(
-            "The file has none of these: {}. They were not saved, or there are none. This saves all:",
-            missing.join(", ")
+            "The file has none of these: {missing}. They were not saved, or there are none. This saves all:"
         );
         vec![lacks, SAVES_ONE.to_owned()]
     }
 }
 
-impl Saved {
-    /// Finds an object; `None` if it does not exist. Fails if the kind may not have been saved.
-    fn find<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, NotRead> {
-        if !self.is_saved::<T>() {
-            return Err(not_saved::<T>());
-        }
-        self.proved(namespace, name)
-    }
-
-    /// Lists all objects of a kind. Fails if any of them cannot be read, because the unread object
-    /// may be the one that matters.
-    fn whole<T: Kept>(&self) -> Result<impl Iterator<Item = T>, NotRead> {
-        if !self.is_saved::<T>() {
-            return Err(not_saved::<T>());
-        }
-        if self.any_malformed::<T>() {
-            return Err(could_not_read::<T>());
-        }
-        Ok(self.all::<T>().cloned())
-    }
-}
-
 impl Source for Saved {
-    async fn node_rows(&self, wanted: &Wanted<'_>) -> Result<NodeRows> {
-        let named = |is_ready: bool| {
-            let nodes = self.all::<RawNode>();
-            nodes
-                .filter(move |node| (node.ready() == Ready::True) == is_ready)
-                .map(|node| node.metadata.name.clone())
-                .collect_vec()
-        };
+    async fn node_rows(&self, _: bool) -> Result<NodeRows> {
+        let nodes = self.all().map(|node: &RawNode| NodeRow {
+            name: node.metadata.name.clone(),
+            is_ready: node.ready() == Ready::True,
+            roles: node.roles().join(","),
+        });
+        let nodes = nodes.collect_vec();
+        // A moment that the user gave is not compared with the clocks of nodes.
+        let compared = nodes
+            .iter()
+            .filter(|row| row.is_ready && !self.at_given_time);
         let terminating = self.all::<RawPod>();
         let terminating = terminating.filter(|pod| pod.metadata.terminating());
         let lists = terminating.map(|pod| pod.node().map_or(PodsOf::NoNode, PodsOf::Node));
-        let mut rows = NodeRows::default();
-        for node in self.all::<RawNode>() {
-            let is_ready = node.ready() == Ready::True;
-            rows.add_roles(&node.metadata.name, is_ready, node.roles());
-        }
         Ok(NodeRows {
             now: self.now,
             cluster_name: None,
-            names: self
-                .all::<RawNode>()
-                .map(|node| node.metadata.name.clone())
-                .collect(),
-            not_ready: named(false),
-            // A moment that the user gave is not compared with the clocks of nodes.
-            ready: if self.at_given_time {
-                Vec::new()
-            } else {
-                named(true)
-            },
+            ready: compared.map(|row| row.name.clone()).collect(),
             pod_lists: Some(lists.collect()),
-            has_leases: self.has_leases(),
-            errors: self.errors(),
-            unseen: self.unseen(wanted),
-            ..rows
+            nodes,
         })
     }
 
@@ -543,9 +490,12 @@ impl Source for Saved {
 
     /// The file contains nodes, so a node that is not in the file does not exist.
     async fn node(&self, name: &str) -> Result<Option<NodeObjects>, NotRead> {
-        let lease = self.proved(RawLease::OF_NODES, name);
-        let lease = lease.map_err(Unread::from);
-        let (node, now) = (self.proved("", name)?, self.now);
+        let lease = if self.has_leases() {
+            self.find(RawLease::OF_NODES, name).map_err(Unread::from)
+        } else {
+            Ok(None)
+        };
+        let (node, now) = (self.find("", name)?, self.now);
         Ok(node.map(|node| NodeObjects { node, lease, now }))
     }
 
@@ -564,51 +514,30 @@ impl Source for Saved {
         let mut items = A::default();
         let pods = self.all().filter(is_listed);
         pods.for_each(|pod| add(&mut items, pod));
-        let may_be_listed = |pod: &Malformed| match list {
+        let may_be_listed = |pod: &&Malformed| match list {
             PodsOf::Namespace(namespace) => ["", namespace].contains(&pod.namespace.as_str()),
             _ => true,
         };
         let malformed = self.malformed::<RawPod>().filter(may_be_listed);
-        let malformed = malformed.collect();
-        Ok(Listed { items, malformed })
-    }
-
-    fn pods_at_hand(&self) -> Vec<PodFacts> {
-        self.all::<RawPod>().map(RawPod::facts).collect()
-    }
-
-    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, NotRead> {
-        self.find(namespace, name)
+        Ok(Listed {
+            items,
+            malformed: malformed.cloned().collect(),
+        })
     }
 
     async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, NotRead> {
-        let bad = self.malformed.iter().find(|([kind, namespace, _], _)| {
-            ["", RawLease::KIND].contains(&kind.as_str()) && namespace != RawLease::OF_NODES
+        let mut malformed = self.malformed::<RawLease>();
+        if let Some(bad) = malformed.find(|bad| bad.namespace != RawLease::OF_NODES) {
+            return Err(NotRead::File(format!("one of them: {}", bad.cause)));
+        }
+        let others = self.all::<RawLease>().filter(|lease| !lease.is_of_node());
+        let by_node = others.flat_map(|lease| {
+            let nodes = holders.of(lease).into_iter();
+            nodes.map(|node| (node.to_owned(), lease.clone()))
         });
-        let of_node = |node: String| {
-            let others = self.all().filter(|lease| !RawLease::is_of_node(lease));
-            let named = others.filter(|lease| holders.of(lease).contains(node.as_str()));
-            let read = match bad {
-                Some((_, cause)) => Err(Unread(format!("one of them: {cause}"))),
-                None => Ok(Some(named.cloned().collect())),
-            };
-            (node, read)
-        };
-        Ok(Some(holders.nodes().into_iter().map(of_node).collect()))
-    }
-
-    async fn counted_nodes(&self, leaf: &NodeSelectors) -> Result<CountedNodes, NotRead> {
-        let nodes = self.whole::<RawNode>()?;
-        let counted = nodes.map(|node| (node.metadata.name.clone(), node.counted_node(leaf)));
-        Ok(counted.collect())
-    }
-
-    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<RawClaim>, NotRead> {
-        self.find(namespace, name)
-    }
-
-    async fn volume(&self, name: &str) -> Result<Option<RawVolume>, NotRead> {
-        self.find("", name)
+        let by_node = by_node.into_group_map().into_iter();
+        let by_node = by_node.map(|(node, leases)| (node, Ok(Some(leases))));
+        Ok(Some(by_node.collect()))
     }
 
     async fn real_nodes(
@@ -623,25 +552,27 @@ impl Source for Saved {
             .map(|node| node.metadata.name.clone())
             .collect_vec();
         // A node that could not be read may be one of them.
-        if self.any_malformed::<RawNode>() && names.len() < 2 {
+        if self.malformed::<RawNode>().next().is_some() && names.len() < 2 {
             return Err(could_not_read::<RawNode>());
         }
         Ok(names)
     }
 
-    async fn detached_drivers(&self) -> Result<BTreeSet<String>, NotRead> {
-        let mut names = BTreeSet::new();
-        let drivers = self.whole::<RawDriver>()?;
-        drivers.for_each(|driver| RawDriver::add_detached(&mut names, driver));
-        Ok(names)
+    async fn object<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, NotRead> {
+        self.find(namespace, name)
     }
 
-    async fn stateful_set(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<RawStatefulSet>, NotRead> {
-        self.find(namespace, name)
+    async fn objects<T: Kept, A: Default>(&self, add: impl Fn(&mut A, T)) -> Result<A, NotRead> {
+        if !self.is_saved::<T>() {
+            return Err(not_saved::<T>());
+        }
+        if self.malformed::<T>().next().is_some() {
+            return Err(could_not_read::<T>());
+        }
+        let mut items = A::default();
+        self.all::<T>()
+            .for_each(|object| add(&mut items, object.clone()));
+        Ok(items)
     }
 
     async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, NotRead> {
@@ -649,8 +580,8 @@ impl Source for Saved {
         read.map_err(|cause| NotRead::File(cause.to_owned()))
     }
 
-    fn failed(&self, _: String, _: String) -> Option<ReadError> {
-        None
+    fn as_file(&self) -> Option<&Saved> {
+        Some(self)
     }
 
     fn could_not(&self, what: &str, cause: &NotRead) -> CouldNotRun {
