@@ -12,8 +12,9 @@ use crate::{
     facts::{
         ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, LEASES_OF_FILE, Life,
         NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, PodsOf, Quorum, Read, Ready,
-        SetFacts, Storage, Unread, namespace,
+        SetFacts, Storage, Unread, VolumeFacts, namespace,
     },
+    judge::selectors,
     kubernetes::{Holders, LeasesByNode, RawStatefulSet},
     selector::is_name,
 };
@@ -111,10 +112,12 @@ pub(super) fn note_etcd(facts: &mut ClusterFacts, rows: &NodeRows, lists: &PodLi
         ready: members.iter().filter(|row| row.is_ready).count(),
         members: members.len(),
     };
-    let ran_it = rows.nodes.iter().filter(|row| ran_it(row));
-    let ran_it = ran_it.map(|row| &row.name).collect_vec();
-    for node in not_ready_nodes(facts).filter(|node| ran_it.contains(&&node.name)) {
-        node.etcd = Some(quorum);
+    for row in rows.nodes.iter().filter(|row| ran_it(row)) {
+        if let Some(NodeRead::Known(node)) = facts.nodes.get_mut(&row.name)
+            && node.ready != Ready::True
+        {
+            node.etcd = Some(quorum);
+        }
     }
 }
 
@@ -226,75 +229,94 @@ pub(super) fn admitted(
     keys.into_iter().unique().collect()
 }
 
-/// Returns the storage of a pod, as far as its PVCs show it.
-pub(super) fn storage_of(
-    pod: &PodFacts,
-    facts: &ClusterFacts,
-    claims: &BTreeMap<Key, ClaimRead>,
-) -> Storage {
-    let node = pod.node.as_ref();
-    let attachments = node.and_then(|node| facts.attachments.get(node));
-    let is_attached = |volume: &String| {
-        let mut attached = attachments.into_iter().flatten();
-        attached.any(|it| it.volume.as_ref() == Some(volume))
-    };
-    let claim_of = |named: &ClaimName| {
-        let read = claims.get(&(pod.namespace.clone(), named.name.clone()));
-        let unread = || ClaimState::Unread(Unread("it was not looked up".to_owned())).into();
-        let read = read.cloned().unwrap_or_else(unread);
-        let mut claim = ClaimFacts {
-            name: named.name.clone(),
-            ephemeral: named.ephemeral,
-            templated: false,
-            finalizers: read.finalizers,
-            owner: read.owner,
-            owned: read.owners.contains(&pod.uid),
-            allowed: Vec::new(),
-            attaches: None,
-            deletion: read.deletion,
-            state: read.state,
+/// What the step about storage has read so far.
+#[derive(Default)]
+pub(super) struct StorageReads {
+    pub claims: BTreeMap<Key, ClaimRead>,
+    /// The real nodes that a label selector selects.
+    pub nodes: BTreeMap<String, Read<Vec<String>>>,
+    /// The CSI drivers that attach nothing; `None` if no verdict depends on them.
+    pub detached_drivers: Option<Read<BTreeSet<String>>>,
+    pub sets: BTreeMap<Key, Read<Option<RawStatefulSet>>>,
+}
+
+impl StorageReads {
+    /// Lists the label selectors of the nodes that the volumes allow, as far as a verdict depends on
+    /// these nodes.
+    pub fn selectors(&self) -> BTreeSet<String> {
+        let claims = self.claims.values();
+        let volumes = claims.filter_map(|claim| volume_of(&claim.state));
+        volumes.flat_map(selectors).collect()
+    }
+
+    /// Returns the storage of a pod. What was not read is unread in it.
+    pub fn storage_of(&self, pod: &PodFacts, facts: &ClusterFacts) -> Storage {
+        let set = set_of(pod).and_then(|key| self.sets.get(&key));
+        let controls = |set: &&RawStatefulSet| {
+            let controller = pod.controller.as_ref();
+            controller.is_some_and(|its| its.uid == set.metadata.uid)
         };
-        if let Some(bound) = claim.bound()
-            && bound.volume.driver.is_some()
-        {
-            let not_read = || Unread("the CSI drivers were not read".to_owned());
-            let attached = is_attached(&bound.volume.name).then_some(true);
-            claim.attaches = Some(attached.ok_or_else(not_read));
+        let maker = set.and_then(|read| read.as_ref().ok()?.as_ref());
+        let maker = maker.filter(controls);
+        let attachments = pod.node.as_ref().and_then(|it| facts.attachments.get(it));
+        let is_attached = |volume: &VolumeFacts| {
+            let mut attached = attachments.into_iter().flatten();
+            attached.any(|it| it.volume.as_ref() == Some(&volume.name))
+        };
+        let claim_of = |named: &ClaimName| {
+            let read = self
+                .claims
+                .get(&(pod.namespace.clone(), named.name.clone()));
+            let unread = || ClaimState::Unread(Unread("it was not looked up".to_owned())).into();
+            let read = read.cloned().unwrap_or_else(unread);
+            let volume = volume_of(&read.state);
+            let terms = volume.into_iter().flat_map(|volume| &volume.affinity);
+            let allowed = terms.map(|term| {
+                let nodes = term.selector()?.and_then(|it| self.nodes.get(&it).cloned());
+                nodes.unwrap_or_else(|| Err(Unread("they were not looked up".to_owned())))
+            });
+            let attaches = volume.and_then(|volume| {
+                let driver = volume.driver.as_ref()?;
+                Some(match &self.detached_drivers {
+                    _ if is_attached(volume) => Ok(true),
+                    Some(Ok(detached)) => Ok(!detached.contains(driver)),
+                    Some(Err(why)) => Err(why.clone()),
+                    None => Err(Unread("the CSI drivers were not read".to_owned())),
+                })
+            });
+            ClaimFacts {
+                name: named.name.clone(),
+                ephemeral: named.ephemeral,
+                templated: maker.is_some_and(|set| set.makes(&named.name, &pod.name)),
+                finalizers: read.finalizers,
+                owner: read.owner,
+                owned: read.owners.contains(&pod.uid),
+                allowed: allowed.collect(),
+                attaches,
+                deletion: read.deletion,
+                state: read.state,
+            }
+        };
+        let claims = pod.claim_names.as_ref().map_err(Unread::clone);
+        Storage {
+            claims: claims.map(|names| names.iter().map(claim_of).collect()),
+            set: set.map(|read| match read {
+                Ok(Some(set)) => Ok(SetFacts {
+                    wants: set.wants(&pod.name),
+                    copies: set.copies(),
+                }),
+                Ok(None) => Ok(SetFacts::default()),
+                Err(unread) => Err(unread.clone()),
+            }),
         }
-        claim
-    };
-    let claims = pod.claim_names.as_ref().map_err(Unread::clone);
-    Storage {
-        claims: claims.map(|names| names.iter().map(claim_of).collect()),
-        set: None,
     }
 }
 
-/// Adds the real nodes that the volumes of a pod allow. `nodes` has them by the label selector.
-pub(super) fn add_allowed_nodes(
-    storage: &mut Storage,
-    nodes: &BTreeMap<String, Read<Vec<String>>>,
-) {
-    for claim in storage.claims.iter_mut().flatten() {
-        let terms = claim.bound().map(|bound| bound.volume.affinity.iter());
-        let allowed = terms.into_iter().flatten().map(|term| {
-            let selector = term.selector()?;
-            let found = selector.and_then(|selector| nodes.get(&selector).cloned());
-            found.unwrap_or_else(|| Err(Unread("they were not looked up".to_owned())))
-        });
-        claim.allowed = allowed.collect();
-    }
-}
-
-/// Adds whether a driver attaches the volumes of a pod that are not attached to its node. `detached`
-/// are the CSI drivers that attach nothing.
-pub(super) fn add_drivers(storage: &mut Storage, detached: &Read<BTreeSet<String>>) {
-    for claim in storage.claims.iter_mut().flatten() {
-        if let Some(Err(_)) = claim.attaches {
-            let driver = claim.bound().and_then(|bound| bound.volume.driver.as_ref());
-            let attaches = |detached: &BTreeSet<_>| driver.is_none_or(|it| !detached.contains(it));
-            claim.attaches = Some(detached.as_ref().map(attaches).map_err(Unread::clone));
-        }
+/// Returns the volume of a PVC, if the PVC is bound.
+fn volume_of(claim: &ClaimState) -> Option<&VolumeFacts> {
+    match claim {
+        ClaimState::Bound(bound) => Some(&bound.volume),
+        _ => None,
     }
 }
 
@@ -302,31 +324,4 @@ pub(super) fn add_drivers(storage: &mut Storage, detached: &Read<BTreeSet<String
 pub(super) fn set_of(pod: &PodFacts) -> Option<Key> {
     let owner = pod.owner.as_ref().filter(|_| pod.of_stateful_set())?;
     Some((pod.namespace.clone(), owner.name.clone()))
-}
-
-/// Adds what the `StatefulSet` of a pod wants, if it is among the `sets` that were read.
-pub(super) fn add_set(
-    pod: &PodFacts,
-    storage: &mut Storage,
-    sets: &BTreeMap<Key, Read<Option<RawStatefulSet>>>,
-) {
-    let Some(read) = set_of(pod).and_then(|key| sets.get(&key)) else {
-        return;
-    };
-    if let Ok(Some(set)) = read
-        && let Some(controller) = &pod.controller
-        && controller.uid == set.metadata.uid
-    {
-        for claim in storage.claims.iter_mut().flatten() {
-            claim.templated = set.makes(&claim.name, &pod.name);
-        }
-    }
-    let set = read.as_ref().map_err(Unread::clone);
-    storage.set = Some(set.map(|set| {
-        let set = set.as_ref();
-        set.map_or_else(SetFacts::default, |set| SetFacts {
-            wants: set.wants(&pod.name),
-            copies: set.copies(),
-        })
-    }));
 }

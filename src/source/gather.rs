@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use super::{
     Gathered, OtherLeases, Reader, Source, Wanted,
     fill::{
-        add_allowed_nodes, add_drivers, add_set, admitted, hear, holders, not_ready_nodes,
-        note_etcd, note_missing_leases, set_of, storage_of, take_pods,
+        StorageReads, admitted, hear, holders, not_ready_nodes, note_etcd, note_missing_leases,
+        set_of, take_pods,
     },
     reader::PodLists,
     strays::find_strays,
@@ -20,22 +20,13 @@ use crate::{
     cluster::MAX_IN_FLIGHT,
     exit::Result,
     facts::{ClusterFacts, HANGS, Namespaces, NodeCounts, PodFacts, PodsOf, Read, Storage, Unread},
-    judge::{MAX_NODES_IGNORED, PodContext, selectors},
+    judge::{MAX_NODES_IGNORED, PodContext},
     kubernetes::{RawDriver, RawNode, RawStatefulSet},
 };
 
 /// Gathers the facts that the rules and the limits need. `asked` is a Terminating pod that
 /// `explain` takes through all steps, whatever its node and namespace.
 pub async fn gather<S: Source>(
-    reader: &Reader<'_, S>,
-    asked: Option<PodFacts>,
-) -> Result<Gathered> {
-    let mut gathered = gather_in_steps(reader, asked).await?;
-    gathered.facts.errors = reader.errors.take().into_iter().collect();
-    Ok(gathered)
-}
-
-async fn gather_in_steps<S: Source>(
     reader: &Reader<'_, S>,
     asked: Option<PodFacts>,
 ) -> Result<Gathered> {
@@ -58,7 +49,7 @@ async fn gather_in_steps<S: Source>(
             let namespaces = reader.read("namespaces", source.namespaces()).await;
             facts.unmatched_namespaces = unmatched(&wanted, namespaces.transpose().as_ref(), &[]);
         }
-        return Ok(without_storage(facts, Vec::new()));
+        return Ok(gathered(reader, facts, Vec::new(), None));
     }
 
     // 2. The NotReady nodes in full with their own leases and their pods, the namespaces, and the
@@ -107,7 +98,8 @@ async fn gather_in_steps<S: Source>(
         is_asked(pod) || PodContext::of(facts, policy, pod, None).judge().is_none()
     };
     if !pods.iter().any(|pod| goes_on(&facts, pod)) {
-        return Ok(without_storage(facts, pods));
+        let pods = pods.into_iter().map(|pod| (pod, None));
+        return Ok(gathered(reader, facts, pods.collect(), None));
     }
     let (holders, at) = (holders(&rows, &facts, &lists), Instant::now());
     let (ready_nodes, leases) = tokio::join!(
@@ -139,19 +131,17 @@ async fn gather_in_steps<S: Source>(
     let claims = read_each(claims, async |(namespace, name)| {
         reader.claim(namespace, name).await
     });
-    let claims = claims.await;
-    let with_storage = due.into_iter().map(|pod| {
-        let storage = storage_of(&pod, &facts, &claims);
-        (pod, storage)
+    let mut read = StorageReads {
+        claims: claims.await,
+        ..StorageReads::default()
+    };
+    let needs_drivers = due.iter().any(|pod| {
+        let storage = read.storage_of(pod, &facts);
+        PodContext::of(&facts, policy, pod, Some(&storage)).needs_drivers()
     });
-    let mut due = with_storage.collect_vec();
-    let volumes = due.iter().flat_map(|(_, storage)| storage.volumes());
-    let allowed = volumes.flat_map(selectors).collect::<BTreeSet<_>>();
-    let needs_drivers = due
-        .iter()
-        .any(|(pod, storage)| PodContext::of(&facts, policy, pod, Some(storage)).needs_drivers());
-    let (allowed, drivers) = tokio::join!(
-        read_each(allowed, async |selector| reader.nodes_for(selector).await),
+    let selectors = read.selectors();
+    (read.nodes, read.detached_drivers) = tokio::join!(
+        read_each(selectors, async |selector| reader.nodes_for(selector).await),
         async {
             if !needs_drivers {
                 return None;
@@ -160,37 +150,30 @@ async fn gather_in_steps<S: Source>(
             Some(reader.read("CSIDrivers", detached).await)
         },
     );
-    for (_, storage) in &mut due {
-        add_allowed_nodes(storage, &allowed);
-        if let Some(detached) = &drivers {
-            add_drivers(storage, detached);
-        }
-    }
-    let on_sets = due
-        .iter()
-        .filter(|(pod, storage)| PodContext::of(&facts, policy, pod, Some(storage)).needs_set());
-    let sets = on_sets.filter_map(|(pod, _)| set_of(pod)).unique();
-    let sets = read_each(sets.collect_vec(), async |(namespace, name)| {
+    let on_sets = due.iter().filter(|pod| {
+        let storage = read.storage_of(pod, &facts);
+        PodContext::of(&facts, policy, pod, Some(&storage)).needs_set()
+    });
+    let sets = on_sets.filter_map(set_of).unique().collect_vec();
+    let sets = read_each(sets, async |(namespace, name)| {
         let set = source.object::<RawStatefulSet>(namespace, name).await;
         set.map_err(Unread::from)
     });
-    let sets = sets.await;
-    for (pod, storage) in &mut due {
-        add_set(pod, storage, &sets);
-        // No verdict depends on the StatefulSet for a PVC that stays: its pod needs you in any case.
-        if let (Some(Err(unread)), Some((namespace, name))) = (&storage.set, set_of(pod))
-            && PodContext::of(&facts, policy, pod, Some(storage)).fears_for_a_claim()
+    read.sets = sets.await;
+    let kept = kept.into_iter().map(|pod| (pod, None));
+    let due = due.into_iter().map(|pod| {
+        let storage = read.storage_of(&pod, &facts);
+        // For a PVC that stays, no verdict depends on the StatefulSet: its pod needs you in any case.
+        if let (Some(Err(unread)), Some((namespace, name))) = (&storage.set, set_of(&pod))
+            && PodContext::of(&facts, policy, &pod, Some(&storage)).fears_for_a_claim()
         {
             reader.failed(format_args!("StatefulSet {namespace}/{name}"), unread);
         }
-    }
-    let kept = kept.into_iter().map(|pod| (pod, None));
-    let due = due.into_iter().map(|(pod, storage)| (pod, Some(storage)));
-    Ok(Gathered {
-        facts,
-        pods: kept.chain(due).collect(),
-        leases: may_list_leases.then_some(OtherLeases { holders, at }),
-    })
+        (pod, Some(storage))
+    });
+    let pods = kept.chain(due).collect();
+    let leases = may_list_leases.then_some(OtherLeases { holders, at });
+    Ok(gathered(reader, facts, pods, leases))
 }
 
 /// Reads each of `what`, in this order.
@@ -206,13 +189,17 @@ pub(super) async fn read_each<T: Ord, R>(
     reads.buffer_unordered(MAX_IN_FLIGHT).collect().await
 }
 
-/// Returns what was gathered if no pod goes on to the last two steps.
-fn without_storage(facts: ClusterFacts, pods: Vec<PodFacts>) -> Gathered {
-    let pods = pods.into_iter().map(|pod| (pod, None::<Storage>));
+fn gathered<S>(
+    reader: &Reader<'_, S>,
+    mut facts: ClusterFacts,
+    pods: Vec<(PodFacts, Option<Storage>)>,
+    leases: Option<OtherLeases>,
+) -> Gathered {
+    facts.errors = reader.errors.take().into_iter().collect();
     Gathered {
         facts,
-        pods: pods.collect(),
-        leases: None,
+        pods,
+        leases,
     }
 }
 

@@ -172,6 +172,8 @@ pub struct Wanted<'a> {
     pub namespaces: &'a NamespaceFilter,
     /// Whether to judge the Terminating pods of Ready nodes too.
     pub all: bool,
+    /// The namespace of the history.
+    pub history_namespace: &'a str,
 }
 
 /// The reading of the Leases that are not kubelets' own.

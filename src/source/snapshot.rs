@@ -63,16 +63,15 @@ pub struct Saved {
     malformed: BTreeSet<(String, Malformed)>,
     /// The history of each namespace. It decides nothing, so it is no object of a kind that may lack,
     /// or tell the time.
-    histories: BTreeMap<String, Result<RawConfigMap, &'static str>>,
+    histories: BTreeMap<String, Result<RawConfigMap, NotRead>>,
 }
 
-/// The objects of one kind, by namespace, name and (for pods only) UID.
-type ByName<T> = BTreeMap<(String, String, String), T>;
+/// Namespace, name and, for pods only, UID of an object.
+type Key = [String; 3];
 
 /// A kind of object that a snapshot keeps.
 pub trait Kept: Kind {
-    fn of(objects: &Objects) -> &ByName<Self>;
-    fn of_mut(objects: &mut Objects) -> &mut ByName<Self>;
+    fn of(objects: &Objects) -> &BTreeMap<Key, Self>;
 }
 
 /// Declares the kinds that a snapshot keeps.
@@ -81,18 +80,27 @@ macro_rules! objects {
         /// The objects of a snapshot, kind by kind.
         #[derive(Default)]
         pub struct Objects {
-            $($field: ByName<$type>,)*
+            $($field: BTreeMap<Key, $type>,)*
         }
 
         $(impl Kept for $type {
-            fn of(objects: &Objects) -> &ByName<Self> {
+            fn of(objects: &Objects) -> &BTreeMap<Key, Self> {
                 &objects.$field
             }
-
-            fn of_mut(objects: &mut Objects) -> &mut ByName<Self> {
-                &mut objects.$field
-            }
         })*
+
+        impl Saved {
+            /// Keeps an object, if it is of one of these kinds.
+            fn keep(&mut self, kind: &str, api_version: &str, text: &str) {
+                match kind {
+                    $($type::KIND if $type::is_of_group(api_version) => {
+                        let parsed = self.parsed::<$type>(text);
+                        self.objects.$field.extend(parsed);
+                    })*
+                    _ => {}
+                }
+            }
+        }
     };
 }
 
@@ -182,7 +190,7 @@ impl Saved {
                 // The parser's error gives line and column.
                 _ => no_state(&error),
             })?;
-            match list(document.get()) {
+            let (of_list, items) = match list(document.get()) {
                 Some(RawList {
                     kind,
                     api_version,
@@ -196,16 +204,13 @@ impl Saved {
                     } else {
                         api_version
                     };
-                    let of_list = RawKind { api_version, kind };
-                    for item in items.unwrap_or_default() {
-                        saved
-                            .add(&of_list, item.get())
-                            .map_err(|why| no_state(&why))?;
-                    }
+                    (RawKind { api_version, kind }, items.unwrap_or_default())
                 }
-                None => saved
-                    .add(&RawKind::default(), document.get())
-                    .map_err(|why| no_state(&why))?,
+                None => (RawKind::default(), vec![document]),
+            };
+            for item in items {
+                let added = saved.add(&of_list, item.get());
+                added.map_err(|why| no_state(&why))?;
             }
         }
         let lacking = |kind| format!("it holds no {kind}; save it with `{SAVES_ONE}`");
@@ -229,7 +234,7 @@ impl Saved {
     fn suppose_dead(&mut self, nodes: &[String]) -> Result<()> {
         let failed = self.now.saturating_add(UNTIL_NOT_READY).unwrap_or(self.now);
         for name in nodes {
-            let key = (String::new(), name.clone(), String::new());
+            let key = ["", name, ""].map(str::to_owned);
             let Some(node) = self.objects.nodes.get_mut(&key) else {
                 let why = format!("--suppose-dead {name}: the file has no node of this name");
                 return Err(CouldNotRun::Usage(why));
@@ -289,34 +294,21 @@ impl Saved {
         let RawKind { api_version, kind } = if own.kind.is_empty() { of_list } else { &own };
         match kind.as_str() {
             "" => self.note_malformed("", text, "it does not say its kind"),
-            "Pod" => self.keep::<RawPod>(api_version, text),
-            "Node" => self.keep::<RawNode>(api_version, text),
-            "Lease" => self.keep::<RawLease>(api_version, text),
-            "Namespace" => self.keep::<RawNamespace>(api_version, text),
-            "StatefulSet" => self.keep::<RawStatefulSet>(api_version, text),
-            "PersistentVolumeClaim" => self.keep::<RawClaim>(api_version, text),
-            "PersistentVolume" => self.keep::<RawVolume>(api_version, text),
-            "VolumeAttachment" => self.keep::<RawAttachment>(api_version, text),
-            "CSIDriver" => self.keep::<RawDriver>(api_version, text),
             RawConfigMap::KIND if RawConfigMap::is_of_group(api_version) => {
                 let named = Malformed::new(text, "");
                 if named.name == CONFIG_MAP {
                     let read = serde_json::from_str(text);
-                    let read = read.map_err(|error| malformed(&error));
+                    let read = read.map_err(|error| NotRead::File(malformed(&error).to_owned()));
                     self.histories.insert(named.namespace, read);
                 }
             }
-            // The rules use no other kind.
-            _ => {}
+            _ => self.keep(kind, api_version, text),
         }
         Ok(())
     }
 
-    /// Parses an object and keeps it, unless it is of another group.
-    fn keep<T: Kept>(&mut self, api_version: &str, text: &str) {
-        if !T::is_of_group(api_version) {
-            return;
-        }
+    /// Parses an object, and returns it with its key; `None` if it is malformed.
+    fn parsed<T: Kind>(&mut self, text: &str) -> Option<(Key, T)> {
         let cause = match serde_json::from_str::<T>(text) {
             Ok(mut object) => {
                 let meta = object.metadata();
@@ -327,15 +319,15 @@ impl Saved {
                 let is_pod = T::KIND == RawPod::KIND;
                 if is_pod || !meta.name.is_empty() && T::NAMESPACED != meta.namespace.is_empty() {
                     let uid = if is_pod { meta.uid.as_str() } else { "" };
-                    let key = (meta.namespace.clone(), meta.name.clone(), uid.to_owned());
-                    T::of_mut(&mut self.objects).insert(key, object);
-                    return;
+                    let key = [&meta.namespace, &meta.name, uid].map(str::to_owned);
+                    return Some((key, object));
                 }
                 "it lacks its name or namespace"
             }
             Err(error) => malformed(&error),
         };
         self.note_malformed(T::KIND, text, cause);
+        None
     }
 
     fn note_malformed(&mut self, kind: &str, text: &str, cause: &str) {
@@ -362,10 +354,8 @@ impl Saved {
     }
 
     fn get<T: Kept>(&self, namespace: &str, name: &str) -> Option<&T> {
-        let first = (namespace.to_owned(), name.to_owned(), String::new());
-        let of_name = T::of(&self.objects).range(first..);
-        let of_name = of_name
-            .take_while(|((within, called, _), _)| (&**within, &**called) == (namespace, name));
+        let objects = T::of(&self.objects).range([namespace, name, ""].map(str::to_owned)..);
+        let of_name = objects.take_while(|(key, _)| key[..2] == [namespace, name]);
         Some(of_name.last()?.1)
     }
 
@@ -379,25 +369,6 @@ impl Saved {
         let objects = self.malformed.iter();
         let of_kind = objects.filter(|(kind, _)| ["", T::KIND].contains(&kind.as_str()));
         of_kind.map(|(_, object)| object)
-    }
-
-    /// Finds an object; `None` only if the file proves that it does not exist. If the file has no
-    /// object of the kind, the kind may not have been saved. A malformed object of that name, or
-    /// without a name, may be the one.
-    fn find<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, NotRead> {
-        if let Some(found) = self.get::<T>(namespace, name) {
-            return Ok(Some(found.clone()));
-        }
-        let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
-        let is_it = |bad: &&Malformed| may_be(&bad.namespace, namespace) && may_be(&bad.name, name);
-        match self.malformed::<T>().find(is_it) {
-            Some(Malformed { cause, .. }) => Err(NotRead::File(format!(
-                "the snapshot's {} could not be read: {cause}",
-                T::KIND
-            ))),
-            None if self.is_saved::<T>() => Ok(None),
-            None => Err(not_saved::<T>()),
-        }
     }
 
     fn is_saved<T: Kept>(&self) -> bool {
@@ -491,11 +462,12 @@ impl Source for Saved {
     /// The file contains nodes, so a node that is not in the file does not exist.
     async fn node(&self, name: &str) -> Result<Option<NodeObjects>, NotRead> {
         let lease = if self.has_leases() {
-            self.find(RawLease::OF_NODES, name).map_err(Unread::from)
+            let lease = self.object(RawLease::OF_NODES, name).await;
+            lease.map_err(Unread::from)
         } else {
             Ok(None)
         };
-        let (node, now) = (self.find("", name)?, self.now);
+        let (node, now) = (self.object("", name).await?, self.now);
         Ok(node.map(|node| NodeObjects { node, lease, now }))
     }
 
@@ -514,14 +486,9 @@ impl Source for Saved {
         let mut items = A::default();
         let pods = self.all().filter(is_listed);
         pods.for_each(|pod| add(&mut items, pod));
-        let may_be_listed = |pod: &&Malformed| match list {
-            PodsOf::Namespace(namespace) => ["", namespace].contains(&pod.namespace.as_str()),
-            _ => true,
-        };
-        let malformed = self.malformed::<RawPod>().filter(may_be_listed);
         Ok(Listed {
             items,
-            malformed: malformed.cloned().collect(),
+            malformed: self.malformed::<RawPod>().cloned().collect(),
         })
     }
 
@@ -558,8 +525,23 @@ impl Source for Saved {
         Ok(names)
     }
 
+    /// Finds an object; `None` only if the file proves that it does not exist. If the file has no
+    /// object of the kind, the kind may not have been saved. A malformed object of that name, or
+    /// without a name, may be the one.
     async fn object<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, NotRead> {
-        self.find(namespace, name)
+        if let Some(found) = self.get::<T>(namespace, name) {
+            return Ok(Some(found.clone()));
+        }
+        let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
+        let is_it = |bad: &&Malformed| may_be(&bad.namespace, namespace) && may_be(&bad.name, name);
+        match self.malformed::<T>().find(is_it) {
+            Some(Malformed { cause, .. }) => Err(NotRead::File(format!(
+                "the snapshot's {} could not be read: {cause}",
+                T::KIND
+            ))),
+            None if self.is_saved::<T>() => Ok(None),
+            None => Err(not_saved::<T>()),
+        }
     }
 
     async fn objects<T: Kept, A: Default>(&self, add: impl Fn(&mut A, T)) -> Result<A, NotRead> {
@@ -576,8 +558,7 @@ impl Source for Saved {
     }
 
     async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, NotRead> {
-        let read = self.histories.get(namespace).cloned().transpose();
-        read.map_err(|cause| NotRead::File(cause.to_owned()))
+        self.histories.get(namespace).cloned().transpose()
     }
 
     fn as_file(&self) -> Option<&Saved> {
