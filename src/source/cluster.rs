@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use itertools::Itertools as _;
 use tokio::time::timeout;
 
-use super::{NodeRow, NodeRows, NotRead, Source, snapshot::Kept};
+use super::{NodeRow, NodeRows, Source, snapshot::Kept};
 use crate::{
     cluster::{Ask, Cluster, Failure, Listed, REQUEST_TIME_LIMIT, StatusKind},
     exit::{CouldNotRun, Result},
@@ -51,7 +51,7 @@ impl Source for Cluster {
         let read = self.rows::<RawNode, _, 3>("", ["Name", "Status", "Roles"], add_node);
         let (now, rows) = read
             .await
-            .map_err(|failure| self.could_not("list nodes", &failure.into()))?;
+            .map_err(|failure| self.could_not("list nodes", &failure))?;
         let now = now.ok_or_else(|| {
             let why = "the API server's response has no Date header, so there is no clock to judge by; nothing was deleted; \
                        let no proxy on the way remove it";
@@ -75,31 +75,31 @@ impl Source for Cluster {
         })
     }
 
-    async fn namespaces(&self) -> Result<Option<Namespaces>, NotRead> {
-        Ok(Some(self.all_namespaces().await?))
+    async fn namespaces(&self) -> Result<Namespaces, Failure> {
+        self.all_namespaces().await
     }
 
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, NotRead> {
-        Ok(self.attachment_rows().await?)
+    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
+        self.attachment_rows().await
     }
 
-    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, NotRead> {
-        Ok(self.node_objects(name).await?)
+    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
+        self.node_objects(name).await
     }
 
     async fn pods<A: Default>(
         &self,
         list: &PodsOf,
         add: impl Fn(&mut A, &RawPod),
-    ) -> Result<Listed<A>, NotRead> {
-        Ok(self.pods_of(list, |all, pod| add(all, &pod)).await?)
+    ) -> Result<Listed<A>, Failure> {
+        self.pods_of(list, |all, pod| add(all, &pod)).await
     }
 
-    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, NotRead> {
+    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
         match self.leases_of(holders).await {
             Ok(leases) => Ok(Some(leases)),
             Err(failure) if failure.is(StatusKind::MayNotList) => Ok(None),
-            Err(failure) => Err(failure.into()),
+            Err(failure) => Err(failure),
         }
     }
 
@@ -107,28 +107,27 @@ impl Source for Cluster {
         &self,
         selector: &str,
         leaf: &NodeSelectors,
-    ) -> Result<Vec<String>, NotRead> {
-        Ok(self.real_nodes_with(selector, leaf).await?)
+    ) -> Result<Vec<String>, Failure> {
+        self.real_nodes_with(selector, leaf).await
     }
 
-    async fn object<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, NotRead> {
-        Ok(self.find(namespace, name).await?)
+    async fn object<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
+        self.find(namespace, name).await
     }
 
-    async fn objects<T: Kept, A: Default>(&self, add: impl Fn(&mut A, T)) -> Result<A, NotRead> {
-        Ok(self.list("", "", Ask::OBJECT, add).await?.whole()?)
+    async fn objects<T: Kept, A: Default>(&self, add: impl Fn(&mut A, T)) -> Result<A, Failure> {
+        self.list("", "", Ask::OBJECT, add).await?.whole()
     }
 
-    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, NotRead> {
+    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, Failure> {
         let limit = REQUEST_TIME_LIMIT;
         let found = timeout(limit, self.find(namespace, CONFIG_MAP)).await;
-        Ok(found.unwrap_or(Err(Failure::Timeout(limit)))?)
+        found.unwrap_or(Err(Failure::Timeout(limit)))
     }
 
-    fn could_not(&self, what: &str, cause: &NotRead) -> CouldNotRun {
+    fn could_not(&self, what: &str, cause: &Failure) -> CouldNotRun {
         let address = "check that this is the address of an API server";
-        let failure = cause.failure();
-        let hint = match failure.and_then(Failure::code) {
+        let hint = match cause.code() {
             Some(401) => {
                 "the credentials are not accepted, or have expired: log in again, or choose others with --context or --kubeconfig"
             }
@@ -136,7 +135,7 @@ impl Source for Cluster {
                 "grant that permission to the account that runs this, or choose another with --context or --kubeconfig"
             }
             Some(404) => address,
-            None if matches!(failure, Some(Failure::Unreadable(_))) => address,
+            None if matches!(cause, Failure::Unreadable(_)) => address,
             _ => {
                 "if `kubectl get nodes` fails too, the cause is the API server or the network path to it"
             }
@@ -164,7 +163,7 @@ async fn lists_of_terminating_pods(cluster: &Cluster) -> Result<BTreeSet<PodsOf>
     let rows = cluster.rows::<RawPod, _, 2>("", ["Status", "Node"], add_list);
     let (_, mut lists) = rows
         .await
-        .map_err(|failure| cluster.could_not("list pods", &failure.into()))?;
+        .map_err(|failure| cluster.could_not("list pods", &failure))?;
     // The row of a finished pod does not show whether the pod is Terminating.
     lists.insert(PodsOf::Finished);
     Ok(lists)

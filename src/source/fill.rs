@@ -7,6 +7,7 @@ use itertools::Itertools as _;
 use super::{
     NodeRow, NodeRows, Reader, Source,
     reader::{PodLists, Pods},
+    snapshot::Saved,
 };
 use crate::{
     facts::{
@@ -15,7 +16,7 @@ use crate::{
         SetFacts, Storage, Unread, VolumeFacts, namespace,
     },
     judge::selectors,
-    kubernetes::{Holders, LeasesByNode, RawStatefulSet},
+    kubernetes::{Holders, LeasesByNode, RawNamespace, RawStatefulSet},
     selector::is_name,
 };
 
@@ -35,17 +36,21 @@ pub(super) fn take_pods<S: Source>(
     reader: &Reader<'_, S>,
     facts: &mut ClusterFacts,
     lists: &mut PodLists,
-    namespaces: Option<&Read<Namespaces>>,
+    namespaces: &Read<Namespaces>,
     asked: Option<PodFacts>,
 ) -> Vec<PodFacts> {
     // A pod without a namespace is reported as a pod that cannot be judged.
     let filter = reader.wanted.namespaces;
     let matches = |pod: &PodFacts| pod.namespace.is_empty() || filter.matches(&pod.namespace);
     // If no namespace was saved, none is opted out.
+    let file = reader.source.as_file();
+    let are_saved = file.is_none_or(Saved::is_saved::<RawNamespace>);
     let in_namespace = |pod: PodFacts| PodFacts {
-        in_namespace: namespaces.map_or(Ok(NamespaceFacts::default()), |all| {
-            namespace(all, &pod.namespace)
-        }),
+        in_namespace: if are_saved {
+            namespace(namespaces, &pod.namespace)
+        } else {
+            Ok(NamespaceFacts::default())
+        },
         ..pod
     };
     let mut found = Vec::new();
@@ -127,12 +132,9 @@ pub(super) fn note_missing_leases<S: Source>(
     facts: &mut ClusterFacts,
     pods: &[PodFacts],
 ) {
-    let is_on_dead = |pod: &PodFacts| {
-        let node = facts.known_node(pod);
-        node.is_some_and(|node| node.ready != Ready::True)
-    };
     let file = reader.source.as_file();
-    if file.is_some_and(|file| !file.has_leases()) && pods.iter().any(is_on_dead) {
+    let mut nodes = pods.iter().filter_map(|pod| facts.known_node(pod));
+    if file.is_some_and(|file| !file.has_leases()) && nodes.any(|node| node.ready != Ready::True) {
         reader.note(
             LEASES_OF_FILE,
             "the file has none, so it cannot show that a node is alive",

@@ -1,5 +1,6 @@
-//! The four steps of gathering. Each reads only what the rules still need, and between the steps
-//! the same rules judge with what was read: a pod that a rule keeps goes no further.
+//! The four steps of gathering. Each reads only what the rules still need. Between the steps the
+//! same rules judge with what was read: after step 2 the first table of `judge/rules.rs`, after step
+//! 3 the second one too. A pod that a rule keeps is read no further.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +48,7 @@ pub async fn gather<S: Source>(
     if not_ready.is_empty() && rows.pod_lists.is_none() && asked.is_none() {
         if wanted.namespaces.include.is_some() || wanted.namespaces.exclude.is_some() {
             let namespaces = reader.read("namespaces", source.namespaces()).await;
-            facts.unmatched_namespaces = unmatched(&wanted, namespaces.transpose().as_ref(), &[]);
+            facts.unmatched_namespaces = unmatched(&wanted, &namespaces, &[]);
         }
         return Ok(gathered(reader, facts, Vec::new(), None));
     }
@@ -68,12 +69,11 @@ pub async fn gather<S: Source>(
     facts.nodes = nodes;
     facts.attachments = attachments.unwrap_or_default();
     facts.attachments.values_mut().for_each(|all| all.sort());
-    let namespaces = namespaces.transpose();
     let lists = lists.into_iter().map(|(list, pods)| Ok((list, pods?)));
     let mut lists = lists.collect::<Result<PodLists>>()?;
     let asked_uid = asked.as_ref().map(|pod| pod.uid.clone());
     let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
-    let mut pods = take_pods(reader, &mut facts, &mut lists, namespaces.as_ref(), asked);
+    let mut pods = take_pods(reader, &mut facts, &mut lists, &namespaces, asked);
     note_etcd(&mut facts, &rows, &lists);
     let others = pods.iter().filter_map(|pod| pod.node.clone()).unique();
     let others = others.filter(|name| !facts.nodes.contains_key(name));
@@ -87,7 +87,7 @@ pub async fn gather<S: Source>(
         // Only a source that shows the pods of Ready nodes tells how many there are.
         facts.on_ready_nodes = file.map_or(0, |_| found - pods.len());
     }
-    facts.unmatched_namespaces = unmatched(&wanted, namespaces.as_ref(), &pods);
+    facts.unmatched_namespaces = unmatched(&wanted, &namespaces, &pods);
     note_missing_leases(reader, &mut facts, &pods);
     if rows.pod_lists.is_some() {
         find_strays(reader, &rows, &mut facts).await;
@@ -122,8 +122,9 @@ pub async fn gather<S: Source>(
     let may_list_leases = !matches!(leases, Ok(None));
     hear(&mut facts, &holders, leases, &lists);
 
-    // 4. The storage of what nothing keeps: all PVCs with their volumes first, then what tells
-    //    whether they are wanted. So a StatefulSet is read after the PVC that it lets go.
+    // 4. The storage of the pods that nothing keeps so far: all PVCs with their volumes first; then,
+    //    from what they say, the nodes that a volume allows, the CSI drivers and the StatefulSets.
+    //    So a StatefulSet is read after the PVC that it lets go.
     let (mut due, kept) = pods
         .into_iter()
         .partition::<Vec<_>, _>(|pod| goes_on(&facts, pod) && facts.known_node(pod).is_some());
@@ -207,10 +208,10 @@ fn gathered<S>(
 /// too, because a file may lack namespaces.
 fn unmatched(
     wanted: &Wanted<'_>,
-    namespaces: Option<&Read<Namespaces>>,
+    namespaces: &Read<Namespaces>,
     pods: &[PodFacts],
 ) -> Option<usize> {
-    let known = namespaces?.as_ref().ok()?;
+    let known = namespaces.as_ref().ok()?;
     let none = !known.keys().any(|name| wanted.namespaces.matches(name));
     (none && !known.is_empty() && pods.is_empty()).then_some(known.len())
 }

@@ -5,8 +5,9 @@ use std::{cmp::Reverse, time::Duration};
 use itertools::Itertools as _;
 use tokio::time::timeout;
 
-use super::{NotRead, Reader, Source, gather::read_each};
+use super::{Reader, Source, gather::read_each};
 use crate::{
+    cluster::Failure,
     facts::{ClusterFacts, Ready, Uid},
     history::{
         CONFIG_MAP, History, NodeState, Noted, Notes, RememberedNode, RememberedSet, Return, parse,
@@ -24,14 +25,14 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// There are no notes if nothing can be noted: the `ConfigMap` is missing, or could not be read.
 pub async fn recall<S: Source>(
     reader: &Reader<'_, S>,
-    read: Result<Option<RawConfigMap>, NotRead>,
+    read: Result<Option<RawConfigMap>, Failure>,
     facts: &ClusterFacts,
 ) -> (Option<Notes>, History) {
     let object = format!("ConfigMap {}/{CONFIG_MAP}", reader.wanted.history_namespace);
     let data = match read {
         Ok(Some(found)) => found.data,
         Ok(None) => return Default::default(),
-        Err(NotRead::Cluster(failure)) if failure.forbids() => return Default::default(),
+        Err(failure) if failure.forbids() => return Default::default(),
         Err(failure) => {
             let why = format!(
                 "{object} could not be read, so this report does not know what earlier runs did: {failure}"

@@ -20,38 +20,11 @@ pub use self::{gather::gather, history::recall, reader::Reader};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
-    facts::{Attachment, ClusterFacts, Namespaces, PodFacts, PodsOf, Storage, Unread},
+    facts::{Attachment, ClusterFacts, Namespaces, PodFacts, PodsOf, Storage},
     judge::Policy,
     kubernetes::{CONTROL_PLANE, ETCD, Holders, LeasesByNode, NodeObjects, RawConfigMap, RawPod},
     selector::{NamespaceFilter, NodeSelectors},
 };
-
-/// Why a source could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotRead {
-    /// The request to the cluster failed.
-    #[error(transparent)]
-    Cluster(#[from] Failure),
-    /// The file does not have it, or has it in a form that cannot be read.
-    #[error("{0}")]
-    File(String),
-}
-
-impl From<NotRead> for Unread {
-    fn from(cause: NotRead) -> Self {
-        Self(cause.to_string())
-    }
-}
-
-impl NotRead {
-    /// Returns the failure of the request; `None` if the source is a file.
-    pub fn failure(&self) -> Option<&Failure> {
-        match self {
-            Self::Cluster(failure) => Some(failure),
-            Self::File(_) => None,
-        }
-    }
-}
 
 /// Where facts come from: one method for each read.
 #[expect(async_fn_in_trait, reason = "the program has one thread")]
@@ -60,26 +33,26 @@ pub trait Source {
     /// on any node.
     async fn node_rows(&self, all: bool) -> Result<NodeRows>;
 
-    /// Reads all namespaces; `None` if the source has none at all, such as a file saved without
-    /// them. A malformed namespace is left out, so the opt-out of its pods is treated as unread.
-    async fn namespaces(&self) -> Result<Option<Namespaces>, NotRead>;
+    /// Reads all namespaces. A malformed namespace is left out, so the opt-out of its pods is treated
+    /// as unread.
+    async fn namespaces(&self) -> Result<Namespaces, Failure>;
 
     /// Reads all `VolumeAttachments`, by the node that they name.
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, NotRead>;
+    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure>;
 
     /// Reads a node in full, with its own lease; `None` if the node does not exist.
-    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, NotRead>;
+    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure>;
 
     /// Reads a list of pods, and collects them by `add`.
     async fn pods<A: Default>(
         &self,
         list: &PodsOf,
         add: impl Fn(&mut A, &RawPod),
-    ) -> Result<Listed<A>, NotRead>;
+    ) -> Result<Listed<A>, Failure>;
 
     /// Reads the Leases outside of `kube-node-lease` that name the nodes of `holders` or pods on
     /// them, by node; `None` if this account may not list them.
-    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, NotRead>;
+    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure>;
 
     /// Names the real nodes that a label selector selects: all of them, or two if there are more.
     /// `leaf` are the selectors that the user gave.
@@ -87,17 +60,17 @@ pub trait Source {
         &self,
         selector: &str,
         leaf: &NodeSelectors,
-    ) -> Result<Vec<String>, NotRead>;
+    ) -> Result<Vec<String>, Failure>;
 
     /// Reads an object; `None` if it does not exist.
-    async fn object<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, NotRead>;
+    async fn object<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure>;
 
     /// Reads all objects of a kind in full, and collects them by `add`. Fails if any of them cannot
     /// be read, because it may be the one that matters.
-    async fn objects<T: Kept, A: Default>(&self, add: impl Fn(&mut A, T)) -> Result<A, NotRead>;
+    async fn objects<T: Kept, A: Default>(&self, add: impl Fn(&mut A, T)) -> Result<A, Failure>;
 
     /// Reads the `ConfigMap` of the history; `None` if it does not exist.
-    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, NotRead>;
+    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, Failure>;
 
     /// Returns the file, if the source is one: a file names its unreadable objects itself, may lack
     /// kinds, and lists all its pods at no cost.
@@ -106,11 +79,11 @@ pub trait Source {
     }
 
     /// Makes the error that ends a run because it could not do `what`.
-    fn could_not(&self, what: &str, cause: &NotRead) -> CouldNotRun;
+    fn could_not(&self, what: &str, cause: &Failure) -> CouldNotRun;
 }
 
 /// The facts that the rows of all nodes show.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct NodeRows {
     /// The moment to judge at.
     pub now: Timestamp,
@@ -126,7 +99,7 @@ pub struct NodeRows {
 }
 
 /// The row of a node.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 pub struct NodeRow {
     /// The node's name.
     pub name: String,

@@ -7,7 +7,7 @@ use std::{
     fmt::Display,
 };
 
-use super::{NotRead, Source, Wanted, snapshot::Saved};
+use super::{Source, Wanted, snapshot::Saved};
 use crate::{
     cluster::{Failure, Listed},
     exit::Result,
@@ -71,7 +71,7 @@ impl<'a, S: Source> Reader<'a, S> {
     pub(super) async fn read<T>(
         &self,
         what: impl Display,
-        read: impl Future<Output = Result<T, NotRead>>,
+        read: impl Future<Output = Result<T, Failure>>,
     ) -> Read<T> {
         read.await.map_err(|failure| self.failed(what, failure))
     }
@@ -120,9 +120,7 @@ impl<'a, S: Source> Reader<'a, S> {
                 }
                 Ok(pods)
             }
-            Err(failure) if failure.failure().is_some_and(Failure::forbids) => {
-                Err(self.source.could_not("list pods", &failure))
-            }
+            Err(failure) if failure.forbids() => Err(self.source.could_not("list pods", &failure)),
             Err(failure) => Ok(Pods {
                 unread: Some(self.failed(list, failure)),
                 ..Pods::default()
@@ -158,8 +156,8 @@ impl<'a, S: Source> Reader<'a, S> {
             Some(volume) => {
                 let found = self.source.object::<RawVolume>("", volume).await;
                 found.map_err(|failure| match failure {
-                    NotRead::File(cause) => Unread(cause),
-                    NotRead::Cluster(failure) => Unread(format!("its volume {volume}: {failure}")),
+                    Failure::File(cause) => Unread(cause),
+                    failure => Unread(format!("its volume {volume}: {failure}")),
                 })
             }
         };
@@ -174,7 +172,7 @@ impl<'a, S: Source> Reader<'a, S> {
     pub(super) async fn nodes_for(&self, selector: &str) -> Read<Vec<String>> {
         let leaf = &self.wanted.policy.node_selectors;
         let nodes = self.source.real_nodes(selector, leaf).await;
-        nodes.map_err(|failure| match failure.failure().and_then(Failure::code) {
+        nodes.map_err(|failure| match failure.code() {
             // The API server refuses this selector every time, so no reading has failed.
             Some(400) => failure.into(),
             _ => self.failed(

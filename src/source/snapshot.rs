@@ -18,9 +18,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{error::Category, value::RawValue};
 
-use super::{NodeRow, NodeRows, NotRead, Source, Wanted};
+use super::{NodeRow, NodeRows, Source, Wanted};
 use crate::{
-    cluster::Listed,
+    cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
     facts::{Attachment, Namespaces, PodFacts, PodsOf, ReadError, Ready, Unread},
     history::CONFIG_MAP,
@@ -63,7 +63,7 @@ pub struct Saved {
     malformed: BTreeSet<(String, Malformed)>,
     /// The history of each namespace. It decides nothing, so it is no object of a kind that may lack,
     /// or tell the time.
-    histories: BTreeMap<String, Result<RawConfigMap, NotRead>>,
+    histories: BTreeMap<String, Result<RawConfigMap, Failure>>,
 }
 
 /// Namespace, name and, for pods only, UID of an object.
@@ -298,7 +298,7 @@ impl Saved {
                 let named = Malformed::new(text, "");
                 if named.name == CONFIG_MAP {
                     let read = serde_json::from_str(text);
-                    let read = read.map_err(|error| NotRead::File(malformed(&error).to_owned()));
+                    let read = read.map_err(|error| Failure::File(malformed(&error).to_owned()));
                     self.histories.insert(named.namespace, read);
                 }
             }
@@ -371,7 +371,8 @@ impl Saved {
         of_kind.map(|(_, object)| object)
     }
 
-    fn is_saved<T: Kept>(&self) -> bool {
+    /// Reports whether objects of the kind were saved, readable or not.
+    pub(super) fn is_saved<T: Kept>(&self) -> bool {
         self.malformed::<T>().next().is_some() || self.all::<T>().next().is_some()
     }
 
@@ -446,21 +447,21 @@ impl Source for Saved {
         })
     }
 
-    async fn namespaces(&self) -> Result<Option<Namespaces>, NotRead> {
+    async fn namespaces(&self) -> Result<Namespaces, Failure> {
         let mut namespaces = Namespaces::new();
         let all = self.all::<RawNamespace>().cloned();
         all.for_each(|namespace| RawNamespace::add_to(&mut namespaces, namespace));
-        Ok(self.is_saved::<RawNamespace>().then_some(namespaces))
+        Ok(namespaces)
     }
 
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, NotRead> {
+    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
         let attachments = self.all::<RawAttachment>().cloned();
         let by_node = attachments.map(RawAttachment::into_facts).into_group_map();
         Ok(by_node.into_iter().collect())
     }
 
     /// The file contains nodes, so a node that is not in the file does not exist.
-    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, NotRead> {
+    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
         let lease = if self.has_leases() {
             let lease = self.object(RawLease::OF_NODES, name).await;
             lease.map_err(Unread::from)
@@ -475,7 +476,7 @@ impl Source for Saved {
         &self,
         list: &PodsOf,
         add: impl Fn(&mut A, &RawPod),
-    ) -> Result<Listed<A>, NotRead> {
+    ) -> Result<Listed<A>, Failure> {
         let is_listed = |pod: &&RawPod| match list {
             PodsOf::Node(node) => pod.node().as_ref() == Some(node),
             PodsOf::NoNode => pod.node().is_none(),
@@ -492,10 +493,10 @@ impl Source for Saved {
         })
     }
 
-    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, NotRead> {
+    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
         let mut malformed = self.malformed::<RawLease>();
         if let Some(bad) = malformed.find(|bad| bad.namespace != RawLease::OF_NODES) {
-            return Err(NotRead::File(format!("one of them: {}", bad.cause)));
+            return Err(Failure::File(format!("one of them: {}", bad.cause)));
         }
         let others = self.all::<RawLease>().filter(|lease| !lease.is_of_node());
         let by_node = others.flat_map(|lease| {
@@ -511,8 +512,8 @@ impl Source for Saved {
         &self,
         selector: &str,
         leaf: &NodeSelectors,
-    ) -> Result<Vec<String>, NotRead> {
-        let selector = selector.parse::<Selector>().map_err(NotRead::File)?;
+    ) -> Result<Vec<String>, Failure> {
+        let selector = selector.parse::<Selector>().map_err(Failure::File)?;
         let names = self
             .all::<RawNode>()
             .filter(|node| node.is_labelled(&selector) && !node.is_leaf(leaf))
@@ -528,14 +529,14 @@ impl Source for Saved {
     /// Finds an object; `None` only if the file proves that it does not exist. If the file has no
     /// object of the kind, the kind may not have been saved. A malformed object of that name, or
     /// without a name, may be the one.
-    async fn object<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, NotRead> {
+    async fn object<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
         if let Some(found) = self.get::<T>(namespace, name) {
             return Ok(Some(found.clone()));
         }
         let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
         let is_it = |bad: &&Malformed| may_be(&bad.namespace, namespace) && may_be(&bad.name, name);
         match self.malformed::<T>().find(is_it) {
-            Some(Malformed { cause, .. }) => Err(NotRead::File(format!(
+            Some(Malformed { cause, .. }) => Err(Failure::File(format!(
                 "the snapshot's {} could not be read: {cause}",
                 T::KIND
             ))),
@@ -544,7 +545,7 @@ impl Source for Saved {
         }
     }
 
-    async fn objects<T: Kept, A: Default>(&self, add: impl Fn(&mut A, T)) -> Result<A, NotRead> {
+    async fn objects<T: Kept, A: Default>(&self, add: impl Fn(&mut A, T)) -> Result<A, Failure> {
         if !self.is_saved::<T>() {
             return Err(not_saved::<T>());
         }
@@ -557,7 +558,7 @@ impl Source for Saved {
         Ok(items)
     }
 
-    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, NotRead> {
+    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, Failure> {
         self.histories.get(namespace).cloned().transpose()
     }
 
@@ -565,7 +566,7 @@ impl Source for Saved {
         Some(self)
     }
 
-    fn could_not(&self, what: &str, cause: &NotRead) -> CouldNotRun {
+    fn could_not(&self, what: &str, cause: &Failure) -> CouldNotRun {
         let what = what.trim_start_matches("read ");
         CouldNotRun::Source(format!("{what} could not be read: {cause}"))
     }
@@ -589,15 +590,15 @@ fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
 }
 
 /// Returns the failure for a kind of which the file has an object that does not parse.
-fn could_not_read<T: Kind>() -> NotRead {
-    NotRead::File(format!("a {} of the snapshot could not be read", T::KIND))
+fn could_not_read<T: Kind>() -> Failure {
+    Failure::File(format!("a {} of the snapshot could not be read", T::KIND))
 }
 
 /// Returns the failure for a kind of which the file has no object: that does not show that the
 /// cluster has none.
-fn not_saved<T: Kind>() -> NotRead {
+fn not_saved<T: Kind>() -> Failure {
     let [_, plural] = T::API;
-    NotRead::File(format!(
+    Failure::File(format!(
         "the file has no {plural}: they were not saved, or there are none"
     ))
 }
