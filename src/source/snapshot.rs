@@ -67,11 +67,11 @@ pub struct Saved {
 }
 
 /// Namespace, name and, for pods only, UID of an object.
-type Key = [String; 3];
+type ObjectKey = [String; 3];
 
 /// A kind of object that a snapshot keeps.
 pub trait Kept: Kind {
-    fn of(objects: &Objects) -> &BTreeMap<Key, Self>;
+    fn of(objects: &Objects) -> &BTreeMap<ObjectKey, Self>;
 }
 
 /// Declares the kinds that a snapshot keeps.
@@ -80,11 +80,11 @@ macro_rules! objects {
         /// The objects of a snapshot, kind by kind.
         #[derive(Default)]
         pub struct Objects {
-            $($field: BTreeMap<Key, $type>,)*
+            $($field: BTreeMap<ObjectKey, $type>,)*
         }
 
         $(impl Kept for $type {
-            fn of(objects: &Objects) -> &BTreeMap<Key, Self> {
+            fn of(objects: &Objects) -> &BTreeMap<ObjectKey, Self> {
                 &objects.$field
             }
         })*
@@ -308,7 +308,7 @@ impl Saved {
     }
 
     /// Parses an object, and returns it with its key; `None` if it is malformed.
-    fn parsed<T: Kind>(&mut self, text: &str) -> Option<(Key, T)> {
+    fn parsed<T: Kind>(&mut self, text: &str) -> Option<(ObjectKey, T)> {
         let cause = match serde_json::from_str::<T>(text) {
             Ok(mut object) => {
                 let meta = object.metadata();
