@@ -10,16 +10,15 @@ use crate::{
     cluster::Cluster,
     console::{prompt, terminal::status},
     exit::{CouldNotRun, Result},
-    facts::{ClusterFacts, PodFacts},
+    facts::PodFacts,
     history::{History, Notes},
-    kubernetes::RawConfigMap,
     notify::{events, history},
     outcome::Outcome,
     reap::reap,
     report::{Report, RunRecord},
     selector::Target,
     settings::{GuardCode, Mode, Settings, Task},
-    source::{Gathered, NotRead, OtherLeases, Reader, Source, gather, recall, snapshot},
+    source::{Gathered, OtherLeases, Reader, Source, gather, recall, snapshot},
     stop::Stop,
     words::{counted, human_duration, sanitize},
 };
@@ -41,9 +40,10 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             let saved = snapshot::open(file, *now, suppose_dead);
             let saved = stop.or_stopped(saved).await?;
             log_start();
-            let gathered = gather(&Reader::new(&saved, settings.wanted()), None).await?;
-            let read = saved.history(&settings.history_namespace).await;
-            let (_, history) = remembered(&saved, settings, read, &gathered.facts).await;
+            let reader = Reader::new(&saved, settings.wanted());
+            let gathered = gather(&reader, None).await?;
+            let history = saved.history(&settings.history_namespace).await;
+            let (_, history) = recall(&reader, history, &gathered.facts).await;
             let run = planned(settings, gathered)?;
             Ok(RunRecord { history, ..run }.report())
         }
@@ -110,21 +110,10 @@ async fn read(
             prove_guard(settings, cluster),
             async { Ok(cluster.history(&settings.history_namespace).await) },
         )?;
-        let remembered = remembered(cluster, settings, history, &gathered.facts).await;
-        Ok((gathered, remembered))
+        let recalled = recall(&reader, history, &gathered.facts).await;
+        Ok((gathered, recalled))
     };
     stop.or_stopped(read).await
-}
-
-/// Finds out what became of the nodes that earlier runs noted. `read` is the reading of the notes.
-async fn remembered<S: Source>(
-    source: &S,
-    settings: &Settings,
-    read: Result<Option<RawConfigMap>, NotRead>,
-    facts: &ClusterFacts,
-) -> (Option<Notes>, History) {
-    let of = (settings.history_namespace.as_str(), read);
-    recall((source, &settings.policy), of, facts).await
 }
 
 /// Decides about the pods that were gathered, and applies the limits of the run.

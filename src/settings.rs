@@ -190,6 +190,7 @@ impl Settings {
             policy: &self.policy,
             namespaces: &self.namespaces,
             all: self.all,
+            history_namespace: &self.history_namespace,
         }
     }
 }

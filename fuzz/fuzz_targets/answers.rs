@@ -12,7 +12,7 @@ use std::{
 use http::{HeaderValue, Request, Response, header};
 use kube::{Client, client::Body};
 use libfuzzer_sys::fuzz_target;
-use pod_reaper::{cli::Cli, cluster::Cluster, settings::Settings, source::{Reader, Source as _, gather}, stop::Stop};
+use pod_reaper::{cli::{Cli, PodName}, cluster::Cluster, questions::explain, settings::Settings, source::{Reader, Source as _, gather}, stop::Stop};
 
 const STATUS: [u16; 8] = [200, 200, 200, 404, 410, 429, 500, 503];
 const NOT_FOUND: &[u8] = br#"{"kind":"Status","reason":"NotFound"}"#;
@@ -65,7 +65,7 @@ fuzz_target!(|data: &[u8]| {
         let cluster = Cluster::new(client, stop);
         let reader = Reader::new(&cluster, settings.wanted());
         match question % 8 {
-            0 => drop(cluster.node_rows(&settings.wanted()).await),
+            0 => drop(cluster.node_rows(settings.all).await),
             1 => drop(cluster.attachments().await),
             2 => {
                 // Objects become facts, as in a run.
@@ -77,7 +77,13 @@ fuzz_target!(|data: &[u8]| {
                 drop(gather(&reader, None).await);
             }
             4 => drop(cluster.pod_uids("n").await),
-            5 => drop(cluster.pod("n", "n").await),
+            5 => {
+                let asked = PodName {
+                    namespace: "n".to_owned(),
+                    name: "n".to_owned(),
+                };
+                drop(explain::run_on(&cluster, &settings, &asked).await);
+            }
             6 => drop(cluster.namespaces().await),
             _ => drop(
                 cluster

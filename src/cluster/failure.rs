@@ -75,6 +75,9 @@ pub enum Failure {
     /// A write was not sent, for this reason.
     #[error("not sent: {0}")]
     NotSent(&'static str),
+    /// The source is a file, and does not have it in a form that can be read. The phrase says why.
+    #[error("{0}")]
+    File(String),
 }
 
 /// Makes the failure for a response that is not what was requested.
@@ -131,7 +134,7 @@ impl Failure {
             // between, or after the write.
             Self::Status { code, .. } => matches!(code, 500..=599) && !self.is(StatusKind::Webhook),
             Self::Timeout(_) | Self::Transport(_) | Self::Unreadable(_) | Self::TooLarge => true,
-            Self::NotSent(_) => false,
+            Self::NotSent(_) | Self::File(_) => false,
         }
     }
 

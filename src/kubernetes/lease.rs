@@ -201,11 +201,6 @@ impl Holders {
         }
     }
 
-    /// Lists the names of the checked nodes.
-    pub fn nodes(&self) -> BTreeSet<String> {
-        self.hosts.values().flatten().cloned().collect()
-    }
-
     /// Lists the checked nodes that `lease` speaks for: by its label with a hostname, and by its
     /// holder.
     pub fn of<'a>(&'a self, lease: &RawLease) -> BTreeSet<&'a str> {

@@ -272,7 +272,7 @@ pub fn malformed(error: &serde_json::Error) -> &'static str {
 }
 
 /// An object that could not be read.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Malformed {
     /// The object's namespace; empty if it has none, or if the namespace cannot be read either.
     pub namespace: String,

@@ -13,6 +13,7 @@ use crate::{
     exit::{CouldNotRun, Result},
     facts::{NodeCounts, PodFacts, PodsOf, Tally, Unread},
     judge::{Evaluation, Judged, Limit, MAX_NODES_IGNORED, ReasonCode},
+    kubernetes::RawPod,
     questions::near,
     report::{Report, RunRecord, explain},
     settings::{Settings, Task},
@@ -49,7 +50,7 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Re
 pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) -> Result<Report> {
     let reader = &Reader::new(source, settings.wanted());
     let asked = &found(reader, asked).await?;
-    let raw = source.pod(&asked.namespace, &asked.name).await;
+    let raw = source.object::<RawPod>(&asked.namespace, &asked.name).await;
     let raw = raw.map_err(|failure| source.could_not(&format!("read pod {asked}"), &failure))?;
     let Some(raw) = raw else {
         return Err(absent(reader, asked).await);
@@ -96,14 +97,14 @@ async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodN
             name: name.clone(),
         }),
         [] => {
-            let rows = reader.source.node_rows(&reader.wanted).await?;
-            if rows.names.contains(name) {
+            let rows = reader.source.node_rows(reader.wanted.all).await?;
+            if rows.names().contains(name) {
                 return Err(CouldNotRun::Usage(format!(
                     "{name} is a node, and explain takes a pod; list the pods of the node with: kubectl get pods -A \
                      --field-selector spec.nodeName={name}"
                 )));
             }
-            let hint = near_on_dead_nodes(reader, rows.not_ready, name).await;
+            let hint = near_on_dead_nodes(reader, rows.not_ready(), name).await;
             let hint = hint.unwrap_or_else(|| "list all with: kubectl get pods -A".to_owned());
             Err(CouldNotRun::Usage(format!(
                 "there is no pod {name} in any namespace; {hint}"
@@ -120,13 +121,13 @@ async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodN
 /// nodes would be too many to list for a hint.
 async fn near_on_dead_nodes(
     reader: &Reader<'_, impl Source>,
-    nodes: Vec<String>,
+    nodes: impl Iterator<Item = &String>,
     name: &str,
 ) -> Option<String> {
     let mut names = Vec::new();
-    for node in nodes.into_iter().take(MAX_NODES_SEARCHED) {
+    for node in nodes.take(MAX_NODES_SEARCHED) {
         // A failed search for a hint must not hide the error.
-        let pods = reader.readable_pods(&PodsOf::Node(node)).await;
+        let pods = reader.readable_pods(&PodsOf::Node(node.clone())).await;
         let pods = pods.unwrap_or_default();
         names.extend(
             pods.iter()

@@ -32,8 +32,9 @@ impl<S: Source> Reader<'_, S> {
     /// renewed its lease, also by its own clock. If there is no Ready node to compare with, the
     /// clock is trusted.
     pub(super) async fn ready_nodes(&self, ready: &[String], now: Timestamp) -> ReadyNodes {
-        let (mut told, mut first, mut asked, mut fresh) = (ReadyNodes::default(), None, 0, false);
-        let mut unread = None;
+        let is_recent = |at: Timestamp| now.duration_since(at) < MAX_RENEWAL_AGE;
+        let (mut told, mut asked, mut unread) = (ReadyNodes::default(), 0, None);
+        let mut old = Vec::new();
         for (place, name) in ready.iter().enumerate() {
             if asked == MAX_NODES_COMPARED {
                 break;
@@ -52,30 +53,29 @@ impl<S: Source> Reader<'_, S> {
             told.room |= place == 0 && node.open;
             told.boot_ids.extend(node.boot_id);
             asked += usize::from(node.renewed.is_some() || node.unread_lease.is_some());
-            let Some((said, renewed)) = node.renewed.and_then(|it| Some((it.said?, it))) else {
-                unread = node.unread_lease.or(unread);
-                continue;
-            };
-            if now.duration_since(said) < MAX_RENEWAL_AGE {
-                return told;
+            unread = node.unread_lease.or(unread);
+            let stamped = node.renewed.and_then(|renewal| renewal.stamped);
+            match node.renewed.and_then(|renewal| renewal.said) {
+                Some(said) if is_recent(said) => return told,
+                Some(said) => old.push((name, said, stamped)),
+                None => {}
             }
-            fresh |= renewed
-                .stamped
-                .is_some_and(|at| now.duration_since(at) < MAX_RENEWAL_AGE);
-            first = first.or(Some((name, said)));
         }
-        let Some((name, said)) = first else {
+        let Some((name, said, _)) = old.first() else {
             told.clock = unread.map(|why| format!("no lease of a Ready node could be read: {why}"));
             return told;
         };
-        let cause = if fresh {
+        let is_stamped = old
+            .iter()
+            .any(|(.., stamped)| stamped.is_some_and(is_recent));
+        let cause = if is_stamped {
             "the API server has just recorded such a renewal, so its clock and the nodes' clocks differ: correct them"
         } else {
             "the API server's stamps are no newer, so its clock is wrong, or its data was restored"
         };
         let cause = format!(
             "by the API server's clock, none of {asked} nodes that are Ready has renewed its lease for {} (such as {name}); {cause}",
-            human_duration(now.duration_since(said))
+            human_duration(now.duration_since(*said))
         );
         self.note("the time, to judge by", &cause);
         ReadyNodes {

@@ -3,17 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use itertools::Itertools as _;
 use tokio::time::timeout;
 
-use super::{CountedNodes, NodeRows, NotRead, Source, Wanted};
+use super::{NodeRow, NodeRows, Source, snapshot::Kept};
 use crate::{
     cluster::{Ask, Cluster, Failure, Listed, REQUEST_TIME_LIMIT, StatusKind},
     exit::{CouldNotRun, Result},
-    facts::{Attachment, Namespaces, PodFacts, PodsOf, ReadError},
+    facts::{Attachment, Namespaces, PodsOf},
     history::CONFIG_MAP,
     kubernetes::{
-        Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawClaim, RawConfigMap, RawDriver,
-        RawNode, RawPod, RawStatefulSet, RawVolume, is_of_cluster,
+        Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawConfigMap, RawNode, RawPod,
+        is_of_cluster,
     },
     selector::NodeSelectors,
 };
@@ -33,39 +34,34 @@ const MAX_READY_NODES_KEPT: usize = 32;
 impl Source for Cluster {
     /// Reads the rows that `kubectl get nodes` prints: 0.3 MB for a cluster whose node objects are
     /// 18 MB. Fails if the response does not tell the API server's time.
-    async fn node_rows(&self, wanted: &Wanted<'_>) -> Result<NodeRows> {
-        let add_node = |(rows, has_open): &mut (NodeRows, bool),
-                        [name, status, roles]: [&str; 3]| {
-            rows.names.insert(name.to_owned());
+    async fn node_rows(&self, all: bool) -> Result<NodeRows> {
+        let add_node = |rows: &mut Vec<(NodeRow, bool)>, [name, status, roles]: [&str; 3]| {
             let mut words = status.split(',');
-            let mut roles = roles.split(',');
-            let is_ready =
-                words.next() == Some("Ready") && words.all(|word| word == "SchedulingDisabled");
-            rows.add_roles(name, is_ready, roles.clone());
-            if is_ready {
-                let open = status == "Ready"
-                    && !name.starts_with(KOSMOS_PREFIX)
-                    && !roles.any(is_of_cluster);
-                if open && !*has_open {
-                    *has_open = true;
-                    rows.ready.insert(0, name.to_owned());
-                } else if rows.ready.len() < MAX_READY_NODES_KEPT {
-                    rows.ready.push(name.to_owned());
-                }
-            } else {
-                rows.not_ready.push(name.to_owned());
-            }
+            let row = NodeRow {
+                name: name.to_owned(),
+                is_ready: words.next() == Some("Ready")
+                    && words.all(|word| word == "SchedulingDisabled"),
+                roles: roles.to_owned(),
+            };
+            let is_open = status == "Ready"
+                && !name.starts_with(KOSMOS_PREFIX)
+                && !roles.split(',').any(is_of_cluster);
+            rows.push((row, is_open));
         };
         let read = self.rows::<RawNode, _, 3>(["Name", "Status", "Roles"], add_node);
-        let (now, (rows, _)) = read
+        let (now, rows) = read
             .await
-            .map_err(|failure| self.could_not("list nodes", &failure.into()))?;
+            .map_err(|failure| self.could_not("list nodes", &failure))?;
         let now = now.ok_or_else(|| {
             let why = "the API server's response has no Date header, so there is no clock to judge by; nothing was deleted; \
                        let no proxy on the way remove it";
             CouldNotRun::Source(why.to_owned())
         })?;
-        let pod_lists = if wanted.all {
+        let ready = rows.iter().filter(|(row, _)| row.is_ready);
+        let open = ready.clone().find(|(_, is_open)| *is_open);
+        let ready = open.into_iter().chain(ready).map(|(row, _)| &row.name);
+        let ready = ready.unique().take(MAX_READY_NODES_KEPT).cloned().collect();
+        let pod_lists = if all {
             Some(lists_of_terminating_pods(self).await?)
         } else {
             None
@@ -73,100 +69,65 @@ impl Source for Cluster {
         Ok(NodeRows {
             now,
             cluster_name: Some(self.name.clone()),
+            nodes: rows.into_iter().map(|(row, _)| row).collect(),
+            ready,
             pod_lists,
-            has_leases: true,
-            ..rows
         })
     }
 
-    async fn namespaces(&self) -> Result<Option<Namespaces>, NotRead> {
-        Ok(Some(self.all_namespaces().await?))
+    async fn namespaces(&self) -> Result<Namespaces, Failure> {
+        self.all_namespaces().await
     }
 
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, NotRead> {
-        Ok(self.attachment_rows().await?)
+    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
+        self.attachment_rows().await
     }
 
-    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, NotRead> {
-        Ok(self.node_objects(name).await?)
+    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
+        self.node_objects(name).await
     }
 
     async fn pods<A: Default>(
         &self,
         list: &PodsOf,
         add: impl Fn(&mut A, &RawPod),
-    ) -> Result<Listed<A>, NotRead> {
-        Ok(self.pods_of(list, |all, pod| add(all, &pod)).await?)
+    ) -> Result<Listed<A>, Failure> {
+        self.pods_of(list, |all, pod| add(all, &pod)).await
     }
 
-    fn pods_at_hand(&self) -> Vec<PodFacts> {
-        // A list of all pods would cost the cluster more than its use.
-        Vec::new()
-    }
-
-    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, NotRead> {
-        Ok(self.find(namespace, name).await?)
-    }
-
-    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, NotRead> {
+    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
         match self.leases_of(holders).await {
             Ok(leases) => Ok(Some(leases)),
             Err(failure) if failure.is(StatusKind::MayNotList) => Ok(None),
-            Err(failure) => Err(failure.into()),
+            Err(failure) => Err(failure),
         }
-    }
-
-    async fn counted_nodes(&self, leaf: &NodeSelectors) -> Result<CountedNodes, NotRead> {
-        let add_node = |nodes: &mut CountedNodes, node: RawNode| {
-            let counted = node.counted_node(leaf);
-            nodes.insert(node.metadata.name, counted);
-        };
-        Ok(self.list("", "", Ask::OBJECT, add_node).await?.whole()?)
-    }
-
-    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<RawClaim>, NotRead> {
-        Ok(self.find(namespace, name).await?)
-    }
-
-    async fn volume(&self, name: &str) -> Result<Option<RawVolume>, NotRead> {
-        Ok(self.find("", name).await?)
     }
 
     async fn real_nodes(
         &self,
         selector: &str,
         leaf: &NodeSelectors,
-    ) -> Result<Vec<String>, NotRead> {
-        Ok(self.real_nodes_with(selector, leaf).await?)
+    ) -> Result<Vec<String>, Failure> {
+        self.real_nodes_with(selector, leaf).await
     }
 
-    async fn detached_drivers(&self) -> Result<BTreeSet<String>, NotRead> {
-        let listed = self.list("", "", Ask::OBJECT, RawDriver::add_detached);
-        Ok(listed.await?.whole()?)
+    async fn object<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
+        self.find(namespace, name).await
     }
 
-    async fn stateful_set(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<RawStatefulSet>, NotRead> {
-        Ok(self.find(namespace, name).await?)
+    async fn objects<T: Kept, A: Default>(&self, add: impl Fn(&mut A, T)) -> Result<A, Failure> {
+        self.list("", "", Ask::OBJECT, add).await?.whole()
     }
 
-    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, NotRead> {
+    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, Failure> {
         let limit = REQUEST_TIME_LIMIT;
         let found = timeout(limit, self.find(namespace, CONFIG_MAP)).await;
-        Ok(found.unwrap_or(Err(Failure::Timeout(limit)))?)
+        found.unwrap_or(Err(Failure::Timeout(limit)))
     }
 
-    fn failed(&self, what: String, cause: String) -> Option<ReadError> {
-        Some(ReadError { what, cause })
-    }
-
-    fn could_not(&self, what: &str, cause: &NotRead) -> CouldNotRun {
+    fn could_not(&self, what: &str, cause: &Failure) -> CouldNotRun {
         let address = "check that this is the address of an API server";
-        let failure = cause.failure();
-        let hint = match failure.and_then(Failure::code) {
+        let hint = match cause.code() {
             Some(401) => {
                 "the credentials are not accepted, or have expired: log in again, or choose others with --context or --kubeconfig"
             }
@@ -174,7 +135,7 @@ impl Source for Cluster {
                 "grant that permission to the account that runs this, or choose another with --context or --kubeconfig"
             }
             Some(404) => address,
-            None if matches!(failure, Some(Failure::Unreadable(_))) => address,
+            None if matches!(cause, Failure::Unreadable(_)) => address,
             _ => {
                 "if `kubectl get nodes` fails too, the cause is the API server or the network path to it"
             }
@@ -202,7 +163,7 @@ async fn lists_of_terminating_pods(cluster: &Cluster) -> Result<BTreeSet<PodsOf>
     let rows = cluster.rows::<RawPod, _, 2>(["Status", "Node"], add_list);
     let (_, mut lists) = rows
         .await
-        .map_err(|failure| cluster.could_not("list pods", &failure.into()))?;
+        .map_err(|failure| cluster.could_not("list pods", &failure))?;
     // The row of a finished pod does not show whether the pod is Terminating.
     lists.insert(PodsOf::Finished);
     Ok(lists)

@@ -4,15 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools as _;
 
-use super::{NodeRows, NotRead, Reader, Source, reader::Pods};
+use super::{
+    NodeRow, NodeRows, Reader, Source,
+    reader::{PodLists, Pods},
+    snapshot::Saved,
+};
 use crate::{
     facts::{
         ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, LEASES_OF_FILE, Life,
         NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, PodsOf, Quorum, Read, Ready,
-        SetFacts, Storage, Unread, namespace,
+        SetFacts, Storage, Unread, VolumeFacts, namespace,
     },
     judge::selectors,
-    kubernetes::{Holders, LeasesByNode, RawStatefulSet},
+    kubernetes::{Holders, LeasesByNode, RawNamespace, RawStatefulSet},
     selector::is_name,
 };
 
@@ -23,127 +27,65 @@ const MAX_PVCS_OF_NAMESPACE: usize = 640;
 
 /// A namespace, and the name of an object in it.
 pub(super) type Key = (String, String);
-/// The `StatefulSets` that were read.
-pub(super) type Sets = BTreeMap<Key, Result<Option<RawStatefulSet>, NotRead>>;
 
 /// Takes the Terminating pods in matching namespaces from their lists, and adds the active pods and
 /// the heartbeats that pods show to the facts of the NotReady nodes. If several pods have the same
 /// UID, the last one is used: the pod `asked` about comes last, because a list may show an older
 /// state of it.
-pub(super) fn judged_pods<S: Source>(
+pub(super) fn take_pods<S: Source>(
     reader: &Reader<'_, S>,
     facts: &mut ClusterFacts,
-    lists: &mut BTreeMap<PodsOf, Pods>,
-    namespaces: &Read<Option<Namespaces>>,
+    lists: &mut PodLists,
+    namespaces: &Read<Namespaces>,
     asked: Option<PodFacts>,
 ) -> Vec<PodFacts> {
-    let mut found = Vec::new();
     // A pod without a namespace is reported as a pod that cannot be judged.
     let filter = reader.wanted.namespaces;
     let matches = |pod: &PodFacts| pod.namespace.is_empty() || filter.matches(&pod.namespace);
     // If no namespace was saved, none is opted out.
-    let namespaces = namespaces.clone().transpose();
+    let file = reader.source.as_file();
+    let are_saved = file.is_none_or(Saved::is_saved::<RawNamespace>);
     let in_namespace = |pod: PodFacts| PodFacts {
-        in_namespace: match &namespaces {
-            Some(all) => namespace(all, &pod.namespace),
-            None => Ok(NamespaceFacts::default()),
+        in_namespace: if are_saved {
+            namespace(namespaces, &pod.namespace)
+        } else {
+            Ok(NamespaceFacts::default())
         },
         ..pod
     };
-    for (list, Pods { kept, .. }) in lists {
-        let pods = std::mem::take(kept);
-        let name = match list {
-            PodsOf::Node(name) => Some(name),
-            _ => None,
-        };
-        let node = name.as_ref().and_then(|name| facts.nodes.get_mut(*name));
-        let is_read = node.is_some();
-        if let Some(NodeRead::Known(node)) = node {
-            node.hear(pods.iter().filter_map(|pod| pod.heard.clone()));
-        }
-        let pods = pods.into_iter().filter(matches).map(in_namespace);
-        let (terminating, others): (Vec<_>, Vec<_>) = pods.partition(|pod| pod.deletion.is_some());
-        found.extend(terminating);
-        if let Some(name) = name.filter(|_| is_read) {
-            let active = others.into_iter().filter(PodFacts::is_active).collect();
+    let mut found = Vec::new();
+    for (list, pods) in lists {
+        let terminating = std::mem::take(&mut pods.terminating);
+        if let PodsOf::Node(name) = list
+            && let Some(node) = facts.nodes.get_mut(name)
+        {
+            if let NodeRead::Known(node) = node {
+                node.hear(terminating.iter().filter_map(|pod| pod.heard.clone()));
+            }
+            let active = std::mem::take(&mut pods.active).into_iter();
+            let active = active.filter(matches).map(in_namespace).collect();
             facts.active.insert(name.clone(), active);
         }
+        found.extend(terminating.into_iter().filter(matches).map(in_namespace));
     }
     found.extend(asked.map(in_namespace));
-    found.retain_mut(|pod| {
-        let lacks = pod.lacks.take();
-        let is_whole = lacks.is_none();
+    found.retain(|pod| {
+        let lacks = pod.lacks.as_ref();
         if let Some(cause) = lacks {
             reader.note(format_args!("pod {}/{}", pod.namespace, pod.name), cause);
         }
-        is_whole
+        lacks.is_none()
     });
     // In place, because there may be tens of thousands of pods.
+    found.reverse();
     found.sort_by_cached_key(|pod| pod.uid.clone());
-    found.dedup_by(|later, earlier| {
-        let is_same = later.uid == earlier.uid;
-        if is_same {
-            std::mem::swap(later, earlier);
-        }
-        is_same
-    });
+    found.dedup_by(|earlier, last| earlier.uid == last.uid);
     found
 }
 
-/// Adds the members of etcd to the facts of the NotReady nodes that ran one: by their role, or by a
-/// static pod of etcd on them.
-pub(super) fn note_etcd(facts: &mut ClusterFacts, rows: &NodeRows, lists: &BTreeMap<PodsOf, Pods>) {
-    let runs_it = |name: &String| {
-        let pods = lists.get(&PodsOf::Node(name.clone()));
-        rows.etcd.contains_key(name) || pods.is_some_and(|pods| pods.etcd)
-    };
-    let seen = rows.not_ready.iter().filter(|name| runs_it(name));
-    let seen = seen.cloned().collect_vec();
-    let mut members = if rows.etcd.is_empty() {
-        rows.control_plane.clone()
-    } else {
-        rows.etcd.clone()
-    };
-    // Without a role of its own, etcd may run on a node whose pods could not be listed.
-    let may_run_it = |name: &&String| {
-        let pods = lists.get(&PodsOf::Node((*name).clone()));
-        rows.etcd.is_empty() && pods.is_none_or(|pods| pods.unread.is_some())
-    };
-    let unlisted = rows.not_ready.iter().filter(may_run_it);
-    members.extend(
-        seen.iter()
-            .chain(unlisted)
-            .map(|name| (name.clone(), false)),
-    );
-    let quorum = Quorum {
-        ready: members.values().filter(|is_ready| **is_ready).count(),
-        members: members.len(),
-    };
-    for node in not_ready_nodes(facts).filter(|node| seen.contains(&node.name)) {
-        node.etcd = Some(quorum);
-    }
-}
-
-/// Notes that a file has no leases, if a verdict depends on them.
-pub(super) fn note_missing_leases<S: Source>(
-    reader: &Reader<'_, S>,
-    facts: &mut ClusterFacts,
-    rows: &NodeRows,
-    pods: &[PodFacts],
-) {
-    let is_on_dead = |pod: &PodFacts| {
-        let node = facts.known_node(pod);
-        node.is_some_and(|node| node.ready != Ready::True)
-    };
-    if !rows.has_leases && pods.iter().any(is_on_dead) {
-        reader.note(
-            LEASES_OF_FILE,
-            "the file has none, so it cannot show that a node is alive",
-        );
-        let why = "The file has no leases, so it cannot show that a NotReady node is alive. Pods that are to be reaped may \
-                   be running.";
-        facts.incomplete = Some(why.to_owned());
-    }
+/// Returns the pods of a node, if they were listed.
+fn on_node<'a>(lists: &'a PodLists, node: &str) -> Option<&'a Pods> {
+    lists.get(&PodsOf::Node(node.to_owned()))
 }
 
 /// Lists the known nodes that are NotReady.
@@ -154,16 +96,61 @@ pub(super) fn not_ready_nodes(facts: &mut ClusterFacts) -> impl Iterator<Item = 
     })
 }
 
+/// Adds the members of etcd to the facts of the NotReady nodes that ran one: by their role, or by a
+/// static pod of etcd on them.
+pub(super) fn note_etcd(facts: &mut ClusterFacts, rows: &NodeRows, lists: &PodLists) {
+    let ran_it = |row: &NodeRow| {
+        let has_pod = || on_node(lists, &row.name).is_some_and(|pods| pods.etcd);
+        !row.is_ready && (row.is_of_etcd() || has_pod())
+    };
+    let has_role = rows.nodes.iter().any(NodeRow::is_of_etcd);
+    let is_member = |row: &&NodeRow| {
+        if has_role {
+            return row.is_of_etcd() || ran_it(row);
+        }
+        // Without a role of its own, etcd may run on a node whose pods could not be listed.
+        let is_unlisted = || on_node(lists, &row.name).is_none_or(|pods| pods.unread.is_some());
+        row.is_of_control_plane() || ran_it(row) || !row.is_ready && is_unlisted()
+    };
+    let members = rows.nodes.iter().filter(is_member).collect_vec();
+    let quorum = Quorum {
+        ready: members.iter().filter(|row| row.is_ready).count(),
+        members: members.len(),
+    };
+    for row in rows.nodes.iter().filter(|row| ran_it(row)) {
+        if let Some(NodeRead::Known(node)) = facts.nodes.get_mut(&row.name)
+            && node.ready != Ready::True
+        {
+            node.etcd = Some(quorum);
+        }
+    }
+}
+
+/// Notes that a file has no leases, if a verdict depends on them.
+pub(super) fn note_missing_leases<S: Source>(
+    reader: &Reader<'_, S>,
+    facts: &mut ClusterFacts,
+    pods: &[PodFacts],
+) {
+    let file = reader.source.as_file();
+    let mut nodes = pods.iter().filter_map(|pod| facts.known_node(pod));
+    if file.is_some_and(|file| !file.has_leases()) && nodes.any(|node| node.ready != Ready::True) {
+        reader.note(
+            LEASES_OF_FILE,
+            "the file has none, so it cannot show that a node is alive",
+        );
+        let why = "The file has no leases, so it cannot show that a NotReady node is alive. Pods that are to be reaped may \
+                   be running.";
+        facts.incomplete = Some(why.to_owned());
+    }
+}
+
 /// Returns the possible holders of Leases that would show a heartbeat of a NotReady node.
-pub(super) fn holders(
-    rows: &NodeRows,
-    facts: &ClusterFacts,
-    lists: &BTreeMap<PodsOf, Pods>,
-) -> Holders {
-    let mut holders = Holders::among(rows.names.iter().cloned());
+pub(super) fn holders(rows: &NodeRows, facts: &ClusterFacts, lists: &PodLists) -> Holders {
+    let mut holders = Holders::among(rows.names().cloned());
     for node in facts.known_nodes().filter(|node| node.ready != Ready::True) {
-        let pods = lists.get(&PodsOf::Node(node.name.clone()));
-        holders.add(node, pods.into_iter().flat_map(|pods| &pods.holders));
+        let pods = on_node(lists, &node.name).into_iter();
+        holders.add(node, pods.flat_map(|pods| &pods.holders));
     }
     holders
 }
@@ -172,30 +159,36 @@ pub(super) fn holders(
 pub(super) fn hear(
     facts: &mut ClusterFacts,
     holders: &Holders,
-    leases: Option<LeasesByNode>,
-    lists: &BTreeMap<PodsOf, Pods>,
+    mut leases: Read<Option<LeasesByNode>>,
+    lists: &PodLists,
 ) {
-    let forbidden = leases.is_none();
+    let forbidden = matches!(leases, Ok(None));
     if forbidden {
         facts.unseen.push(
             "This account may not list Leases: whether something except a kubelet on a NotReady node still renews one is not seen, so no grace period is cut short."
                 .to_owned(),
         );
     }
-    let (now, mut leases) = (facts.now, leases.unwrap_or_default());
+    let now = facts.now;
     for node in not_ready_nodes(facts) {
-        // The Leases were read by name in all namespaces, and for all API servers.
-        let own = leases.remove(&node.name).unwrap_or(Ok(Some(Vec::new())));
         // A pod that was not listed may hold a Lease.
-        let unlisted = match lists.get(&PodsOf::Node(node.name.clone())) {
+        let unlisted = match on_node(lists, &node.name) {
             Some(pods) => pods.unread.clone(),
             None => Some(Unread("its pods were not listed".to_owned())),
+        };
+        let own = match (unlisted, &mut leases) {
+            (Some(unread), _) => Err(unread),
+            (None, Err(unread)) => Err(unread.clone()),
+            (None, Ok(all)) => {
+                let own = all.as_mut().and_then(|all| all.remove(&node.name));
+                own.unwrap_or(Ok(Some(Vec::new())))
+            }
         };
         node.life = Some(Life {
             named_by: Ok(BTreeSet::new()),
             forbidden,
         });
-        holders.hear(node, unlisted.map_or(own, Err), now);
+        holders.hear(node, own, now);
     }
 }
 
@@ -224,19 +217,11 @@ pub(super) fn admitted(
         let Ok(names) = &pod.claim_names else {
             continue;
         };
+        let claims = names.iter().map(|it| it.name.clone());
         let share = shares.entry(pod.namespace.clone()).or_default();
-        share.extend(
-            names
-                .iter()
-                .map(|it| it.name.clone())
-                .filter(|name| is_name(name)),
-        );
+        share.extend(claims.clone().filter(|name| is_name(name)));
         if share.len() <= MAX_PVCS_OF_NAMESPACE || names.is_empty() {
-            keys.extend(
-                names
-                    .iter()
-                    .map(|it| (pod.namespace.clone(), it.name.clone())),
-            );
+            keys.extend(claims.map(|name| (pod.namespace.clone(), name)));
         } else {
             pod.claim_names = Err(Unread(format!(
                 "its namespace has more than {MAX_PVCS_OF_NAMESPACE} PVCs to look up, the limit per namespace and run"
@@ -254,96 +239,86 @@ pub(super) struct StorageReads {
     pub nodes: BTreeMap<String, Read<Vec<String>>>,
     /// The CSI drivers that attach nothing; `None` if no verdict depends on them.
     pub detached_drivers: Option<Read<BTreeSet<String>>>,
-    pub sets: Sets,
+    pub sets: BTreeMap<Key, Read<Option<RawStatefulSet>>>,
 }
 
 impl StorageReads {
     /// Lists the label selectors of the nodes that the volumes allow, as far as a verdict depends on
     /// these nodes.
     pub fn selectors(&self) -> BTreeSet<String> {
-        let bound = self.claims.values().filter_map(|claim| match &claim.state {
-            ClaimState::Bound(bound) => Some(&bound.volume),
-            _ => None,
-        });
-        bound.flat_map(selectors).collect()
+        let claims = self.claims.values();
+        let volumes = claims.filter_map(|claim| volume_of(&claim.state));
+        volumes.flat_map(selectors).collect()
     }
 
     /// Returns the storage of a pod. What was not read is unread in it.
     pub fn storage_of(&self, pod: &PodFacts, facts: &ClusterFacts) -> Storage {
         let set = set_of(pod).and_then(|key| self.sets.get(&key));
-        let set_of_pod = set.and_then(|read| read.as_ref().ok()?.as_ref());
-        let controller = pod.controller.as_ref();
-        let maker =
-            set_of_pod.filter(|set| controller.is_some_and(|its| its.uid == set.metadata.uid));
-        let node = pod.node.as_ref();
-        let attachments = node.and_then(|node| facts.attachments.get(node));
-        let attached = attachments.into_iter().flatten();
-        let attached = attached.filter_map(|it| it.volume.as_deref()).collect();
-        let claims = pod.claim_names.as_ref().map_err(Unread::clone);
-        let claims = claims.map(|names| {
-            let claims = names.iter().map(|named| {
-                let templated = maker.is_some_and(|set| set.makes(&named.name, &pod.name));
-                self.claim_of(pod, named, templated, &attached)
+        let controls = |set: &&RawStatefulSet| {
+            let controller = pod.controller.as_ref();
+            controller.is_some_and(|its| its.uid == set.metadata.uid)
+        };
+        let maker = set.and_then(|read| read.as_ref().ok()?.as_ref());
+        let maker = maker.filter(controls);
+        let attachments = pod.node.as_ref().and_then(|it| facts.attachments.get(it));
+        let is_attached = |volume: &VolumeFacts| {
+            let mut attached = attachments.into_iter().flatten();
+            attached.any(|it| it.volume.as_ref() == Some(&volume.name))
+        };
+        let claim_of = |named: &ClaimName| {
+            let read = self
+                .claims
+                .get(&(pod.namespace.clone(), named.name.clone()));
+            let unread = || ClaimState::Unread(Unread("it was not looked up".to_owned())).into();
+            let read = read.cloned().unwrap_or_else(unread);
+            let volume = volume_of(&read.state);
+            let terms = volume.into_iter().flat_map(|volume| &volume.affinity);
+            let allowed = terms.map(|term| {
+                let nodes = term.selector()?.and_then(|it| self.nodes.get(&it).cloned());
+                nodes.unwrap_or_else(|| Err(Unread("they were not looked up".to_owned())))
             });
-            claims.collect()
-        });
+            let attaches = volume.and_then(|volume| {
+                let driver = volume.driver.as_ref()?;
+                Some(match &self.detached_drivers {
+                    _ if is_attached(volume) => Ok(true),
+                    Some(Ok(detached)) => Ok(!detached.contains(driver)),
+                    Some(Err(why)) => Err(why.clone()),
+                    None => Err(Unread("the CSI drivers were not read".to_owned())),
+                })
+            });
+            ClaimFacts {
+                name: named.name.clone(),
+                ephemeral: named.ephemeral,
+                templated: maker.is_some_and(|set| set.makes(&named.name, &pod.name)),
+                finalizers: read.finalizers,
+                owner: read.owner,
+                owned: read.owners.contains(&pod.uid),
+                allowed: allowed.collect(),
+                attaches,
+                deletion: read.deletion,
+                state: read.state,
+            }
+        };
+        let claims = pod.claim_names.as_ref().map_err(Unread::clone);
         Storage {
-            claims,
+            claims: claims.map(|names| names.iter().map(claim_of).collect()),
             set: set.map(|read| match read {
                 Ok(Some(set)) => Ok(SetFacts {
                     wants: set.wants(&pod.name),
                     copies: set.copies(),
                 }),
                 Ok(None) => Ok(SetFacts::default()),
-                Err(failure) => Err(failure.clone().into()),
+                Err(unread) => Err(unread.clone()),
             }),
         }
     }
+}
 
-    /// Returns the PVC that a pod calls `named`. `attached` are the volumes that are attached to its
-    /// node.
-    fn claim_of(
-        &self,
-        pod: &PodFacts,
-        named: &ClaimName,
-        templated: bool,
-        attached: &BTreeSet<&str>,
-    ) -> ClaimFacts {
-        let unread = || Unread("it was not looked up".to_owned());
-        let key = (pod.namespace.clone(), named.name.clone());
-        let read = self.claims.get(&key).cloned();
-        let read = read.unwrap_or_else(|| ClaimState::Unread(unread()).into());
-        let volume = match &read.state {
-            ClaimState::Bound(bound) => Some(&bound.volume),
-            _ => None,
-        };
-        let terms = volume.into_iter().flat_map(|volume| &volume.affinity);
-        let allowed = terms.map(|term| {
-            let selector = term.selector()?;
-            let nodes = selector.and_then(|selector| self.nodes.get(&selector).cloned());
-            nodes.unwrap_or_else(|| Err(Unread("they were not looked up".to_owned())))
-        });
-        let attaches = volume.and_then(|volume| {
-            let driver = volume.driver.as_ref()?;
-            Some(match &self.detached_drivers {
-                _ if attached.contains(volume.name.as_str()) => Ok(true),
-                Some(Ok(detached)) => Ok(!detached.contains(driver)),
-                Some(Err(why)) => Err(why.clone()),
-                None => Err(Unread("the CSI drivers were not read".to_owned())),
-            })
-        });
-        ClaimFacts {
-            name: named.name.clone(),
-            ephemeral: named.ephemeral,
-            templated,
-            finalizers: read.finalizers,
-            owner: read.owner,
-            owned: read.owners.contains(&pod.uid),
-            allowed: allowed.collect(),
-            attaches,
-            deletion: read.deletion,
-            state: read.state,
-        }
+/// Returns the volume of a PVC, if the PVC is bound.
+fn volume_of(claim: &ClaimState) -> Option<&VolumeFacts> {
+    match claim {
+        ClaimState::Bound(bound) => Some(&bound.volume),
+        _ => None,
     }
 }
 
@@ -351,28 +326,4 @@ impl StorageReads {
 pub(super) fn set_of(pod: &PodFacts) -> Option<Key> {
     let owner = pod.owner.as_ref().filter(|_| pod.of_stateful_set())?;
     Some((pod.namespace.clone(), owner.name.clone()))
-}
-
-/// Notes the `StatefulSets` that could not be read although a verdict depends on them, as `depends`
-/// says of a pod. No verdict depends on them for a PVC that stays: its pod needs you in any case.
-pub(super) fn note_unread_sets<S: Source>(
-    reader: &Reader<'_, S>,
-    pods: &[(PodFacts, Option<Storage>)],
-    sets: &Sets,
-    depends: impl Fn(&PodFacts, &Storage) -> bool,
-) {
-    for (pod, storage) in pods {
-        let Some(key) = set_of(pod) else {
-            continue;
-        };
-        let (Some(Err(failure)), (namespace, name)) = (sets.get(&key), &key) else {
-            continue;
-        };
-        if storage
-            .as_ref()
-            .is_some_and(|storage| depends(pod, storage))
-        {
-            reader.failed(format_args!("StatefulSet {namespace}/{name}"), failure);
-        }
-    }
 }

@@ -1,5 +1,6 @@
-//! The four steps of gathering. Each reads only what the rules still need, and between the steps
-//! the same rules judge with what was read: a pod that a rule keeps goes no further.
+//! The four steps of gathering. Each reads only what the rules still need. Between the steps the
+//! same rules judge with what was read: after step 2 the first table of `judge/rules.rs`, after step
+//! 3 the second one too. A pod that a rule keeps is read no further.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,18 +9,20 @@ use itertools::Itertools as _;
 use tokio::time::Instant;
 
 use super::{
-    Gathered, NodeRows, OtherLeases, Reader, Source, Wanted,
+    Gathered, OtherLeases, Reader, Source, Wanted,
     fill::{
-        StorageReads, admitted, hear, holders, judged_pods, not_ready_nodes, note_etcd,
-        note_missing_leases, note_unread_sets, set_of,
+        StorageReads, admitted, hear, holders, not_ready_nodes, note_etcd, note_missing_leases,
+        set_of, take_pods,
     },
-    strays::strays,
+    reader::PodLists,
+    strays::find_strays,
 };
 use crate::{
     cluster::MAX_IN_FLIGHT,
     exit::Result,
-    facts::{ClusterFacts, HANGS, Namespaces, NodeCounts, PodFacts, PodsOf, Read, Storage},
+    facts::{ClusterFacts, HANGS, Namespaces, NodeCounts, PodFacts, PodsOf, Read, Storage, Unread},
     judge::{MAX_NODES_IGNORED, PodContext},
+    kubernetes::{RawDriver, RawNode, RawStatefulSet},
 };
 
 /// Gathers the facts that the rules and the limits need. `asked` is a Terminating pod that
@@ -28,65 +31,66 @@ pub async fn gather<S: Source>(
     reader: &Reader<'_, S>,
     asked: Option<PodFacts>,
 ) -> Result<Gathered> {
-    let Wanted {
-        policy,
-        namespaces: filter,
-        all,
-    } = reader.wanted;
+    let (source, wanted) = (reader.source, reader.wanted);
+    let (policy, file) = (wanted.policy, source.as_file());
+
     // 1. The nodes, as rows. If all of them are Ready, a run reads no more.
-    let rows = reader.source.node_rows(&reader.wanted).await?;
-    let is_quiet = rows.not_ready.is_empty() && rows.pod_lists.is_none() && asked.is_none();
-    let mut facts = facts_of(&rows);
-    reader
-        .errors
-        .borrow_mut()
-        .extend(rows.errors.iter().cloned());
-    if is_quiet {
-        if filter.include.is_some() || filter.exclude.is_some() {
-            let namespaces = reader.namespaces().await;
-            facts.unmatched_namespaces = unmatched(reader.wanted, &namespaces, &[]);
+    let rows = source.node_rows(wanted.all).await?;
+    let mut facts = ClusterFacts {
+        now: rows.now,
+        cluster_name: rows.cluster_name.clone(),
+        node_count: rows.nodes.len(),
+        node_counts: NodeCounts::NotNeeded,
+        unseen: file.map(|file| file.unseen(&wanted)).unwrap_or_default(),
+        ..ClusterFacts::default()
+    };
+    let not_ready = rows.not_ready().cloned().collect_vec();
+    if not_ready.is_empty() && rows.pod_lists.is_none() && asked.is_none() {
+        if wanted.namespaces.include.is_some() || wanted.namespaces.exclude.is_some() {
+            let namespaces = reader.read("namespaces", source.namespaces()).await;
+            facts.unmatched_namespaces = unmatched(&wanted, &namespaces, &[]);
         }
         return Ok(gathered(reader, facts, Vec::new(), None));
     }
 
     // 2. The NotReady nodes in full with their own leases and their pods, the namespaces, and the
     //    VolumeAttachments; then the nodes of other pods that may be judged.
-    let suspects = rows.not_ready.iter().cloned().map(PodsOf::Node);
+    let suspects = not_ready.iter().cloned().map(PodsOf::Node);
     let lists = suspects.chain(rows.pod_lists.iter().flatten().cloned());
-    let is_not_ready =
-        |list: &PodsOf| matches!(list, PodsOf::Node(it) if rows.not_ready.contains(it));
+    let is_not_ready = |list: &PodsOf| matches!(list, PodsOf::Node(it) if not_ready.contains(it));
     let (namespaces, attachments, nodes, lists) = tokio::join!(
-        reader.namespaces(),
-        reader.attachments(),
-        read_each(rows.not_ready.clone(), async |name| reader.node(name).await),
+        reader.read("namespaces", source.namespaces()),
+        reader.read("VolumeAttachments", source.attachments()),
+        read_each(not_ready.clone(), async |name| reader.node(name).await),
         read_each(lists.collect::<BTreeSet<_>>(), async |list| {
             reader.pods(list, is_not_ready(list)).await
         }),
     );
-    (facts.attachments, facts.nodes) = (attachments, nodes);
+    facts.nodes = nodes;
+    facts.attachments = attachments.unwrap_or_default();
+    facts.attachments.values_mut().for_each(|all| all.sort());
     let lists = lists.into_iter().map(|(list, pods)| Ok((list, pods?)));
-    let mut lists = lists.collect::<Result<BTreeMap<_, _>>>()?;
+    let mut lists = lists.collect::<Result<PodLists>>()?;
     let asked_uid = asked.as_ref().map(|pod| pod.uid.clone());
     let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
-    let mut pods = judged_pods(reader, &mut facts, &mut lists, &namespaces, asked);
+    let mut pods = take_pods(reader, &mut facts, &mut lists, &namespaces, asked);
     note_etcd(&mut facts, &rows, &lists);
     let others = pods.iter().filter_map(|pod| pod.node.clone()).unique();
     let others = others.filter(|name| !facts.nodes.contains_key(name));
-    let others = read_each(others.collect_vec(), async |name| reader.node(name).await);
-    facts.nodes.extend(others.await);
-    if !all {
+    let others = read_each(others.collect_vec(), async |name| reader.node(name).await).await;
+    facts.nodes.extend(others);
+    if !wanted.all {
         let found = pods.len();
         // A file shows these pods too; one that hangs for long is named.
-        let hangs = |pod: &PodFacts| facts.overdue(pod) >= HANGS && rows.pod_lists.is_some();
+        let hangs = |pod: &PodFacts| file.is_some() && facts.overdue(pod) >= HANGS;
         pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod) || hangs(pod));
         // Only a source that shows the pods of Ready nodes tells how many there are.
-        facts.on_ready_nodes = rows.pod_lists.as_ref().map_or(0, |_| found - pods.len());
+        facts.on_ready_nodes = file.map_or(0, |_| found - pods.len());
     }
-    facts.unmatched_namespaces = unmatched(reader.wanted, &namespaces, &pods);
-    note_missing_leases(reader, &mut facts, &rows, &pods);
+    facts.unmatched_namespaces = unmatched(&wanted, &namespaces, &pods);
+    note_missing_leases(reader, &mut facts, &pods);
     if rows.pod_lists.is_some() {
-        let strays = strays(reader, &rows.names, &facts.attachments).await;
-        (facts.owned_by_pods, facts.strays) = strays;
+        find_strays(reader, &rows, &mut facts).await;
     }
 
     // 3. Signs of life, the clock and the breaker's count, if anything may be reaped.
@@ -100,27 +104,33 @@ pub async fn gather<S: Source>(
     let (holders, at) = (holders(&rows, &facts, &lists), Instant::now());
     let (ready_nodes, leases) = tokio::join!(
         reader.ready_nodes(&rows.ready, facts.now),
-        reader.other_leases(&holders),
+        reader.read("Leases", source.other_leases(&holders)),
     );
-    if rows.not_ready.len() > MAX_NODES_IGNORED || !ready_nodes.room {
-        facts.node_counts = reader.node_counts().await;
-    }
     facts.clock = ready_nodes.clock;
+    if not_ready.len() > MAX_NODES_IGNORED || !ready_nodes.room {
+        let leaf = &policy.node_selectors;
+        let add = |nodes: &mut Vec<_>, node: RawNode| nodes.push(node.counted_node(leaf));
+        let nodes = reader.read("all nodes, for the breaker", source.objects(add));
+        let nodes = nodes.await;
+        facts.node_counts = nodes.map_or_else(NodeCounts::Unread, NodeCounts::count);
+    }
     // Nodes in containers have the boot ID of their host (kind, LXC).
     for node in not_ready_nodes(&mut facts) {
         let is_shared = |id: &mut String| ready_nodes.boot_ids.contains(id);
         drop(node.boot_id.take_if(is_shared));
     }
-    let leases_at = leases.as_ref().map(|_| at);
+    let may_list_leases = !matches!(leases, Ok(None));
     hear(&mut facts, &holders, leases, &lists);
 
-    // 4. The storage of what nothing keeps: all PVCs with their volumes first, then what tells
-    //    whether they are wanted. So a StatefulSet is read after the PVC that it lets go.
+    // 4. The storage of the pods that nothing keeps so far: all PVCs with their volumes first; then,
+    //    from what they say, the nodes that a volume allows, the CSI drivers and the StatefulSets.
+    //    So a StatefulSet is read after the PVC that it lets go.
     let (mut due, kept) = pods
         .into_iter()
         .partition::<Vec<_>, _>(|pod| goes_on(&facts, pod) && facts.known_node(pod).is_some());
-    let claims = read_each(admitted(&facts, &mut due, is_asked), async |key| {
-        reader.claim(&key.0, &key.1).await
+    let claims = admitted(&facts, &mut due, is_asked);
+    let claims = read_each(claims, async |(namespace, name)| {
+        reader.claim(namespace, name).await
     });
     let mut read = StorageReads {
         claims: claims.await,
@@ -130,36 +140,40 @@ pub async fn gather<S: Source>(
         let storage = read.storage_of(pod, &facts);
         PodContext::of(&facts, policy, pod, Some(&storage)).needs_drivers()
     });
-    let (nodes, drivers) = tokio::join!(
-        read_each(read.selectors(), async |selector| reader
-            .nodes_for(selector)
-            .await),
+    let selectors = read.selectors();
+    (read.nodes, read.detached_drivers) = tokio::join!(
+        read_each(selectors, async |selector| reader.nodes_for(selector).await),
         async {
-            if needs_drivers {
-                Some(reader.detached_drivers().await)
-            } else {
-                None
+            if !needs_drivers {
+                return None;
             }
+            let detached = source.objects(RawDriver::add_detached);
+            Some(reader.read("CSIDrivers", detached).await)
         },
     );
-    (read.nodes, read.detached_drivers) = (nodes, drivers);
-    let on_set = due.iter().filter(|pod| {
+    let on_sets = due.iter().filter(|pod| {
         let storage = read.storage_of(pod, &facts);
         PodContext::of(&facts, policy, pod, Some(&storage)).needs_set()
     });
-    let keys = on_set.filter_map(set_of).unique().collect_vec();
-    read.sets = read_each(keys, async |key| reader.stateful_set(&key.0, &key.1).await).await;
+    let sets = on_sets.filter_map(set_of).unique().collect_vec();
+    let sets = read_each(sets, async |(namespace, name)| {
+        let set = source.object::<RawStatefulSet>(namespace, name).await;
+        set.map_err(Unread::from)
+    });
+    read.sets = sets.await;
+    let kept = kept.into_iter().map(|pod| (pod, None));
     let due = due.into_iter().map(|pod| {
         let storage = read.storage_of(&pod, &facts);
+        // For a PVC that stays, no verdict depends on the StatefulSet: its pod needs you in any case.
+        if let (Some(Err(unread)), Some((namespace, name))) = (&storage.set, set_of(&pod))
+            && PodContext::of(&facts, policy, &pod, Some(&storage)).fears_for_a_claim()
+        {
+            reader.failed(format_args!("StatefulSet {namespace}/{name}"), unread);
+        }
         (pod, Some(storage))
     });
-    let due = due.collect_vec();
-    note_unread_sets(reader, &due, &read.sets, |pod, storage| {
-        PodContext::of(&facts, policy, pod, Some(storage)).fears_for_a_claim()
-    });
-    let kept = kept.into_iter().map(|pod| (pod, None));
     let pods = kept.chain(due).collect();
-    let leases = leases_at.map(|at| OtherLeases { holders, at });
+    let leases = may_list_leases.then_some(OtherLeases { holders, at });
     Ok(gathered(reader, facts, pods, leases))
 }
 
@@ -174,17 +188,6 @@ pub(super) async fn read_each<T: Ord, R>(
         (it, found)
     });
     reads.buffer_unordered(MAX_IN_FLIGHT).collect().await
-}
-
-fn facts_of(rows: &NodeRows) -> ClusterFacts {
-    ClusterFacts {
-        now: rows.now,
-        cluster_name: rows.cluster_name.clone(),
-        node_count: rows.names.len(),
-        node_counts: NodeCounts::NotNeeded,
-        unseen: rows.unseen.clone(),
-        ..ClusterFacts::default()
-    }
 }
 
 fn gathered<S>(
@@ -204,11 +207,11 @@ fn gathered<S>(
 /// Returns the number of namespaces, if the filter matches no namespace and no pod. Pods are checked
 /// too, because a file may lack namespaces.
 fn unmatched(
-    wanted: Wanted<'_>,
-    namespaces: &Read<Option<Namespaces>>,
+    wanted: &Wanted<'_>,
+    namespaces: &Read<Namespaces>,
     pods: &[PodFacts],
 ) -> Option<usize> {
-    let known = namespaces.as_ref().ok()?.as_ref()?;
+    let known = namespaces.as_ref().ok()?;
     let none = !known.keys().any(|name| wanted.namespaces.matches(name));
     (none && !known.is_empty() && pods.is_empty()).then_some(known.len())
 }

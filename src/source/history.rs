@@ -5,14 +5,14 @@ use std::{cmp::Reverse, time::Duration};
 use itertools::Itertools as _;
 use tokio::time::timeout;
 
-use super::{NotRead, Source, gather::read_each};
+use super::{Reader, Source, gather::read_each};
 use crate::{
+    cluster::Failure,
     facts::{ClusterFacts, Ready, Uid},
     history::{
         CONFIG_MAP, History, NodeState, Noted, Notes, RememberedNode, RememberedSet, Return, parse,
     },
-    judge::Policy,
-    kubernetes::RawConfigMap,
+    kubernetes::{RawConfigMap, RawStatefulSet},
     words::counted,
 };
 
@@ -21,21 +21,21 @@ const MAX_SETS: usize = 64;
 /// The longest wait for the nodes, and for the `StatefulSets`: the first delete of a run waits for both.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Returns the notes, and what became of the nodes in them. `read` is the reading of the `ConfigMap` of
-/// `namespace`. There are no notes if nothing can be noted: the `ConfigMap` is missing, or could not be
-/// read.
+/// Returns the notes, and what became of the nodes in them. `read` is the reading of the `ConfigMap`.
+/// There are no notes if nothing can be noted: the `ConfigMap` is missing, or could not be read.
 pub async fn recall<S: Source>(
-    (source, policy): (&S, &Policy),
-    (namespace, read): (&str, Result<Option<RawConfigMap>, NotRead>),
+    reader: &Reader<'_, S>,
+    read: Result<Option<RawConfigMap>, Failure>,
     facts: &ClusterFacts,
 ) -> (Option<Notes>, History) {
+    let object = format!("ConfigMap {}/{CONFIG_MAP}", reader.wanted.history_namespace);
     let data = match read {
         Ok(Some(found)) => found.data,
         Ok(None) => return Default::default(),
-        Err(NotRead::Cluster(failure)) if failure.forbids() => return Default::default(),
+        Err(failure) if failure.forbids() => return Default::default(),
         Err(failure) => {
             let why = format!(
-                "ConfigMap {namespace}/{CONFIG_MAP} could not be read, so this report does not know what earlier runs did: {failure}"
+                "{object} could not be read, so this report does not know what earlier runs did: {failure}"
             );
             let unread = History {
                 unread: Some(why),
@@ -47,34 +47,48 @@ pub async fn recall<S: Source>(
     let (notes, causes) = parse(&data);
     let unread = causes.first().map(|cause| {
         let entries = counted(causes.len(), "entry", "entries");
-        format!("{entries} of ConfigMap {namespace}/{CONFIG_MAP} could not be read, one of them because {cause}")
+        format!("{entries} of {object} could not be read, one of them because {cause}")
     });
+    let mut nodes = remembered(reader, facts, &notes).await;
+    add_sets(reader, &mut nodes).await;
+    (Some(notes), History { nodes, unread })
+}
+
+/// Returns what became of the nodes in the notes, the last reap first.
+async fn remembered<S: Source>(
+    reader: &Reader<'_, S>,
+    facts: &ClusterFacts,
+    notes: &Notes,
+) -> Vec<RememberedNode> {
     let kept = notes.iter().filter(|(_, noted)| noted.is_kept(facts.now));
-    let states = read_each(kept.clone().map(|(uid, _)| uid), async |uid| {
+    let nodes = read_each(kept.map(|(uid, _)| uid), async |uid| {
         let noted = &notes[*uid];
-        match &noted.told {
-            Some(told) => Some(told.clone()),
-            None => state(source, policy, facts, (uid, noted)).await,
-        }
-    });
-    let mut states = timeout(TIME_LIMIT, states).await.unwrap_or_default();
-    let nodes = kept.filter_map(|(uid, noted)| {
+        let now = match &noted.told {
+            Some(told) => told.clone(),
+            None => state(reader, facts, uid, noted).await?,
+        };
         Some(RememberedNode {
-            uid: uid.clone(),
+            uid: (*uid).clone(),
             noted: noted.clone(),
-            now: states.remove(uid)??,
+            now,
             sets: Vec::new(),
         })
     });
-    let nodes = nodes.sorted_by_key(|node| Reverse(node.noted.last_reap));
-    let mut nodes = nodes.collect_vec();
+    let nodes = timeout(TIME_LIMIT, nodes).await.unwrap_or_default();
+    let nodes = nodes.into_values().flatten();
+    let last_first = |node: &RememberedNode| Reverse(node.noted.last_reap);
+    nodes.sorted_by_key(last_first).collect()
+}
+
+/// Adds the Ready counts of the `StatefulSets` whose pods were reaped.
+async fn add_sets<S: Source>(reader: &Reader<'_, S>, nodes: &mut [RememberedNode]) {
     let keys = nodes.iter().flat_map(sets_of).unique().take(MAX_SETS);
-    let sets = read_each(keys, async |(namespace, name)| {
-        let read = source.stateful_set(namespace, name).await;
-        read.ok().flatten().and_then(|set| set.copies())
+    let sets = read_each(keys.collect_vec(), async |(namespace, name)| {
+        let read = reader.source.object::<RawStatefulSet>(namespace, name);
+        read.await.ok().flatten().and_then(|set| set.copies())
     });
     let sets = timeout(TIME_LIMIT, sets).await.unwrap_or_default();
-    for node in &mut nodes {
+    for node in nodes {
         let sets = sets_of(node).unique().sorted().filter_map(|key| {
             let copies = *sets.get(&key)?;
             let (namespace, name) = key;
@@ -86,21 +100,20 @@ pub async fn recall<S: Source>(
         });
         node.sets = sets.collect();
     }
-    (Some(notes), History { nodes, unread })
 }
 
 /// Returns what became of a node; `None` if it was deleted, has registered anew or could not be read.
 async fn state<S: Source>(
-    source: &S,
-    policy: &Policy,
+    reader: &Reader<'_, S>,
     facts: &ClusterFacts,
-    (uid, noted): (&Uid, &Noted),
+    uid: &Uid,
+    noted: &Noted,
 ) -> Option<Return> {
     let node = if let Some(read) = facts.nodes.get(&noted.node) {
         read.known()?.clone()
     } else {
-        let objects = source.node(&noted.node).await.ok()??;
-        objects.into_facts(policy).ok()?
+        let objects = reader.source.node(&noted.node).await.ok()??;
+        objects.into_facts(reader.wanted.policy).ok()?
     };
     let is_ready = node.ready == Ready::True;
     let state = match node.boot_id {

@@ -7,15 +7,12 @@ use std::{
     fmt::Display,
 };
 
-use super::{NotRead, Source, Wanted};
+use super::{Source, Wanted, snapshot::Saved};
 use crate::{
     cluster::{Failure, Listed},
     exit::Result,
-    facts::{
-        Attachment, ClaimRead, ClaimState, Namespaces, NodeCounts, NodeRead, PodFacts, PodsOf,
-        Read, ReadError, Unread,
-    },
-    kubernetes::{HolderPod, Holders, LeasesByNode, RawPod, RawStatefulSet},
+    facts::{ClaimRead, ClaimState, NodeRead, PodFacts, PodsOf, Read, ReadError, Unread},
+    kubernetes::{HolderPod, RawClaim, RawPod, RawVolume},
     selector::is_name,
 };
 
@@ -26,11 +23,16 @@ pub struct Reader<'a, S> {
     pub(super) errors: RefCell<BTreeSet<ReadError>>,
 }
 
+/// The lists of pods that were read.
+pub type PodLists = BTreeMap<PodsOf, Pods>;
+
 /// The pods of one list.
 #[derive(Default)]
 pub struct Pods {
-    /// All pods of a NotReady node. Of any other list, the Terminating pods.
-    pub kept: Vec<PodFacts>,
+    /// The Terminating pods.
+    pub terminating: Vec<PodFacts>,
+    /// The active pods, if the list is that of a NotReady node: Kubernetes has not evicted them.
+    pub active: Vec<PodFacts>,
     /// Every pod of the list, as a holder of Leases.
     pub holders: BTreeSet<HolderPod>,
     /// Whether etcd runs there as a static pod.
@@ -42,10 +44,11 @@ pub struct Pods {
 impl<'a, S: Source> Reader<'a, S> {
     /// Returns a reader of `source`.
     pub fn new(source: &'a S, wanted: Wanted<'a>) -> Self {
+        let errors = source.as_file().map(Saved::errors).unwrap_or_default();
         Self {
             source,
             wanted,
-            errors: RefCell::default(),
+            errors: RefCell::new(errors),
         }
     }
 
@@ -55,40 +58,34 @@ impl<'a, S: Source> Reader<'a, S> {
         self.errors.borrow_mut().insert(ReadError { what, cause });
     }
 
-    /// Notes a read that failed, unless the source has named the unreadable object already.
+    /// Notes a read that failed. A file has named its unreadable objects already.
     pub(super) fn failed(&self, what: impl Display, cause: impl Display) -> Unread {
         let cause = cause.to_string();
-        let error = self.source.failed(what.to_string(), cause.clone());
-        self.errors.borrow_mut().extend(error);
+        if self.source.as_file().is_none() {
+            self.note(what, &cause);
+        }
         Unread(cause)
     }
 
-    pub(super) async fn namespaces(&self) -> Read<Option<Namespaces>> {
-        let read = self.source.namespaces().await;
-        read.map_err(|failure| self.failed("namespaces", failure))
-    }
-
-    pub(super) async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>> {
-        let mut read = self.source.attachments().await.unwrap_or_else(|failure| {
-            self.failed("VolumeAttachments", failure);
-            BTreeMap::new()
-        });
-        for on_node in read.values_mut() {
-            on_node.sort();
-        }
-        read
+    /// Waits for a read of `what`. A failure is noted.
+    pub(super) async fn read<T>(
+        &self,
+        what: impl Display,
+        read: impl Future<Output = Result<T, Failure>>,
+    ) -> Read<T> {
+        read.await.map_err(|failure| self.failed(what, failure))
     }
 
     /// Reads a node in full, with its own lease.
     pub(super) async fn node(&self, name: &str) -> NodeRead {
         let what = format!("node {name}");
-        let objects = match self.source.node(name).await {
+        let objects = match self.read(&what, self.source.node(name)).await {
             Ok(Some(objects)) => objects,
             Ok(None) => return NodeRead::Gone,
-            Err(failure) => return NodeRead::Unread(self.failed(what, failure)),
+            Err(unread) => return NodeRead::Unread(unread),
         };
-        if let Err(Unread(cause)) = &objects.lease {
-            self.failed(format_args!("lease of {what}"), cause);
+        if let Err(unread) = &objects.lease {
+            self.failed(format_args!("lease of {what}"), unread);
         }
         match objects.into_facts(self.wanted.policy) {
             Ok(node) => NodeRead::Known(node),
@@ -99,27 +96,31 @@ impl<'a, S: Source> Reader<'a, S> {
         }
     }
 
-    /// Reads a list of pods. It keeps every pod of a NotReady node: Kubernetes has not evicted an
-    /// active pod there.
+    /// Reads a list of pods. Fails if this account may not list pods.
     pub(super) async fn pods(&self, list: &PodsOf, is_not_ready: bool) -> Result<Pods> {
         let add = |pods: &mut Pods, raw: &RawPod| {
             let pod = raw.facts();
             pods.holders.insert(raw.as_holder());
             pods.etcd |= raw.runs_etcd();
-            if is_not_ready || pod.deletion.is_some() {
-                pods.kept.push(pod);
+            if pod.deletion.is_some() {
+                pods.terminating.push(pod);
+            } else if is_not_ready && pod.is_active() {
+                pods.active.push(pod);
             }
         };
         match self.source.pods(list, add).await {
-            Ok(mut listed) => {
-                let unreadable = listed.malformed.iter().filter_map(HolderPod::of_malformed);
-                listed.items.holders.extend(unreadable);
-                listed.items.etcd |= listed.malformed.iter().any(RawPod::may_run_etcd);
-                Ok(self.readable(list, listed))
+            Ok(Listed {
+                items: mut pods,
+                malformed,
+            }) => {
+                for malformed in &malformed {
+                    self.failed(list, malformed);
+                    pods.holders.extend(HolderPod::of_malformed(malformed));
+                    pods.etcd |= RawPod::may_run_etcd(malformed);
+                }
+                Ok(pods)
             }
-            Err(failure) if failure.failure().is_some_and(Failure::forbids) => {
-                Err(self.source.could_not("list pods", &failure))
-            }
+            Err(failure) if failure.forbids() => Err(self.source.could_not("list pods", &failure)),
             Err(failure) => Ok(Pods {
                 unread: Some(self.failed(list, failure)),
                 ..Pods::default()
@@ -127,42 +128,14 @@ impl<'a, S: Source> Reader<'a, S> {
         }
     }
 
-    /// Returns the items of a list of pods. Each unreadable item is noted.
-    fn readable<T>(&self, list: &PodsOf, listed: Listed<T>) -> T {
-        for malformed in &listed.malformed {
-            self.failed(list, malformed);
-        }
-        listed.items
-    }
-
     /// Reads the pods of a list that can be read.
     pub async fn readable_pods(&self, list: &PodsOf) -> Read<Vec<PodFacts>> {
         let add_pod = |all: &mut Vec<_>, pod: &RawPod| all.push(pod.facts());
-        let listed = self.source.pods(list, add_pod).await;
-        let listed = listed.map_err(|failure| self.failed(list, failure))?;
-        Ok(self.readable(list, listed))
-    }
-
-    /// Reads the other Leases by node; `None` if this account may not list them.
-    pub(super) async fn other_leases(&self, holders: &Holders) -> Option<LeasesByNode> {
-        self.source
-            .other_leases(holders)
-            .await
-            .unwrap_or_else(|failure| {
-                let unread = self.failed("Leases", failure);
-                let nodes = holders.nodes().into_iter();
-                Some(nodes.map(|node| (node, Err(unread.clone()))).collect())
-            })
-    }
-
-    /// Counts the nodes for the breaker. All nodes are read in full, because a row does not show
-    /// which are leaf nodes.
-    pub(super) async fn node_counts(&self) -> NodeCounts {
-        let leaf = &self.wanted.policy.node_selectors;
-        match self.source.counted_nodes(leaf).await {
-            Ok(nodes) => NodeCounts::count(nodes.into_values()),
-            Err(failure) => NodeCounts::Unread(self.failed("all nodes, for the breaker", failure)),
+        let listed = self.read(list, self.source.pods(list, add_pod)).await?;
+        for malformed in &listed.malformed {
+            self.failed(list, malformed);
         }
+        Ok(listed.items)
     }
 
     /// Reads a PVC with its volume.
@@ -172,24 +145,25 @@ impl<'a, S: Source> Reader<'a, S> {
             return ClaimState::Unread(Unread(why)).into();
         }
         let what = format!("PVC {namespace}/{name}");
-        let claim = match self.source.claim(namespace, name).await {
+        let claim = self.source.object::<RawClaim>(namespace, name);
+        let claim = match self.read(&what, claim).await {
             Ok(Some(claim)) => claim,
             Ok(None) => return ClaimState::Absent.into(),
-            Err(failure) => return ClaimState::Unread(self.failed(what, failure)).into(),
+            Err(unread) => return ClaimState::Unread(unread).into(),
         };
         let volume = match claim.volume_name() {
             None => Ok(None),
             Some(volume) => {
-                let found = self.source.volume(volume).await;
+                let found = self.source.object::<RawVolume>("", volume).await;
                 found.map_err(|failure| match failure {
-                    NotRead::File(cause) => Unread(cause),
-                    NotRead::Cluster(failure) => Unread(format!("its volume {volume}: {failure}")),
+                    Failure::File(cause) => Unread(cause),
+                    failure => Unread(format!("its volume {volume}: {failure}")),
                 })
             }
         };
         let found = claim.into_found(volume);
-        if let ClaimState::Unread(cause) = &found.state {
-            self.failed(what, cause);
+        if let ClaimState::Unread(unread) = &found.state {
+            self.failed(what, unread);
         }
         found
     }
@@ -198,7 +172,7 @@ impl<'a, S: Source> Reader<'a, S> {
     pub(super) async fn nodes_for(&self, selector: &str) -> Read<Vec<String>> {
         let leaf = &self.wanted.policy.node_selectors;
         let nodes = self.source.real_nodes(selector, leaf).await;
-        nodes.map_err(|failure| match failure.failure().and_then(Failure::code) {
+        nodes.map_err(|failure| match failure.code() {
             // The API server refuses this selector every time, so no reading has failed.
             Some(400) => failure.into(),
             _ => self.failed(
@@ -206,19 +180,5 @@ impl<'a, S: Source> Reader<'a, S> {
                 failure,
             ),
         })
-    }
-
-    pub(super) async fn detached_drivers(&self) -> Read<BTreeSet<String>> {
-        let read = self.source.detached_drivers().await;
-        read.map_err(|failure| self.failed("CSIDrivers", failure))
-    }
-
-    /// Reads a `StatefulSet`. A failure is noted only once a verdict depends on it.
-    pub(super) async fn stateful_set(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<RawStatefulSet>, NotRead> {
-        self.source.stateful_set(namespace, name).await
     }
 }

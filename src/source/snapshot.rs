@@ -18,9 +18,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{error::Category, value::RawValue};
 
-use super::{CountedNodes, NodeRows, NotRead, Source, Wanted};
+use super::{NodeRow, NodeRows, Source, Wanted};
 use crate::{
-    cluster::Listed,
+    cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
     facts::{Attachment, Namespaces, PodFacts, PodsOf, ReadError, Ready, Unread},
     history::CONFIG_MAP,
@@ -30,6 +30,7 @@ use crate::{
         RawVolume, full_name, malformed,
     },
     selector::{NodeSelectors, Selector},
+    words::joined,
 };
 
 /// The command that makes a snapshot.
@@ -42,7 +43,7 @@ const UNTIL_NOT_READY: SignedDuration = SignedDuration::from_secs(40);
 const SUPPOSED_DEAD_FOR: SignedDuration = SignedDuration::from_hours(1);
 
 /// The error for a snapshot that does not tell when it was taken.
-pub(super) const UNDATED: &str =
+const UNDATED: &str =
     "nothing in it says when it was taken; set it with --now, such as --now 2026-01-31T03:00:00Z";
 
 /// A saved cluster state, held in memory as typed objects.
@@ -55,21 +56,22 @@ pub struct Saved {
     objects: Objects,
     /// The newest moment at which the API server wrote an object of the file.
     newest: Option<Timestamp>,
-    /// The objects that could not be read, by kind, namespace and name, each with the cause. A part
-    /// of the key that could not be read is empty.
-    malformed: BTreeMap<[String; 3], String>,
+    /// Whether a node, a pod or a lease has stamps of the API server.
+    has_stamps: bool,
+    /// The objects that could not be read, each with its kind, which is empty if it could not be read
+    /// either.
+    malformed: BTreeSet<(String, Malformed)>,
     /// The history of each namespace. It decides nothing, so it is no object of a kind that may lack,
     /// or tell the time.
-    histories: BTreeMap<String, Result<RawConfigMap, &'static str>>,
+    histories: BTreeMap<String, Result<RawConfigMap, Failure>>,
 }
 
-/// The objects of one kind, by namespace, name and (for pods only) UID.
-type ByName<T> = BTreeMap<(String, String, String), T>;
+/// Namespace, name and, for pods only, UID of an object.
+type ObjectKey = [String; 3];
 
 /// A kind of object that a snapshot keeps.
 pub trait Kept: Kind {
-    fn of(objects: &Objects) -> &ByName<Self>;
-    fn of_mut(objects: &mut Objects) -> &mut ByName<Self>;
+    fn of(objects: &Objects) -> &BTreeMap<ObjectKey, Self>;
 }
 
 /// Declares the kinds that a snapshot keeps.
@@ -78,18 +80,27 @@ macro_rules! objects {
         /// The objects of a snapshot, kind by kind.
         #[derive(Default)]
         pub struct Objects {
-            $($field: ByName<$type>,)*
+            $($field: BTreeMap<ObjectKey, $type>,)*
         }
 
         $(impl Kept for $type {
-            fn of(objects: &Objects) -> &ByName<Self> {
+            fn of(objects: &Objects) -> &BTreeMap<ObjectKey, Self> {
                 &objects.$field
             }
-
-            fn of_mut(objects: &mut Objects) -> &mut ByName<Self> {
-                &mut objects.$field
-            }
         })*
+
+        impl Saved {
+            /// Keeps an object, if it is of one of these kinds.
+            fn keep(&mut self, kind: &str, api_version: &str, text: &str) {
+                match kind {
+                    $($type::KIND if $type::is_of_group(api_version) => {
+                        let parsed = self.parsed::<$type>(text);
+                        self.objects.$field.extend(parsed);
+                    })*
+                    _ => {}
+                }
+            }
+        }
     };
 }
 
@@ -138,7 +149,7 @@ pub async fn open(file: &Path, now: Option<Timestamp>, dead: &[String]) -> Resul
 }
 
 /// Adds the name of the file to an error about a snapshot.
-pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
+fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
     move |cause| CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
 }
 
@@ -179,7 +190,7 @@ impl Saved {
                 // The parser's error gives line and column.
                 _ => no_state(&error),
             })?;
-            match list(document.get()) {
+            let (of_list, items) = match list(document.get()) {
                 Some(RawList {
                     kind,
                     api_version,
@@ -193,16 +204,13 @@ impl Saved {
                     } else {
                         api_version
                     };
-                    let of_list = RawKind { api_version, kind };
-                    for item in items.unwrap_or_default() {
-                        saved
-                            .add(&of_list, item.get())
-                            .map_err(|why| no_state(&why))?;
-                    }
+                    (RawKind { api_version, kind }, items.unwrap_or_default())
                 }
-                None => saved
-                    .add(&RawKind::default(), document.get())
-                    .map_err(|why| no_state(&why))?,
+                None => (RawKind::default(), vec![document]),
+            };
+            for item in items {
+                let added = saved.add(&of_list, item.get());
+                added.map_err(|why| no_state(&why))?;
             }
         }
         let lacking = |kind| format!("it holds no {kind}; save it with `{SAVES_ONE}`");
@@ -226,7 +234,7 @@ impl Saved {
     fn suppose_dead(&mut self, nodes: &[String]) -> Result<()> {
         let failed = self.now.saturating_add(UNTIL_NOT_READY).unwrap_or(self.now);
         for name in nodes {
-            let key = (String::new(), name.clone(), String::new());
+            let key = ["", name, ""].map(str::to_owned);
             let Some(node) = self.objects.nodes.get_mut(&key) else {
                 let why = format!("--suppose-dead {name}: the file has no node of this name");
                 return Err(CouldNotRun::Usage(why));
@@ -267,8 +275,9 @@ impl Saved {
         renewed.get(renewed.len().saturating_sub(1) / 2).copied()
     }
 
-    fn has_leases(&self) -> bool {
-        self.any_malformed::<RawLease>() || self.all().any(RawLease::is_of_node)
+    /// Reports whether the file has leases of nodes, or may have some.
+    pub(super) fn has_leases(&self) -> bool {
+        self.malformed::<RawLease>().next().is_some() || self.all().any(RawLease::is_of_node)
     }
 
     /// Adds one object. `of_list` is the kind of an object that does not state its own; empty if its
@@ -276,7 +285,7 @@ impl Saved {
     fn add(&mut self, of_list: &RawKind, text: &str) -> Result<(), &'static str> {
         let Some(own) = object::<RawKind>(text) else {
             let why = "a field has an unexpected type";
-            self.note_malformed(&of_list.kind, Malformed::new(text, why));
+            self.note_malformed(&of_list.kind, text, why);
             return Ok(());
         };
         if may_be_list(&own.kind) && list(text).is_some() {
@@ -284,80 +293,69 @@ impl Saved {
         }
         let RawKind { api_version, kind } = if own.kind.is_empty() { of_list } else { &own };
         match kind.as_str() {
-            "" => self.note_malformed("", Malformed::new(text, "it does not say its kind")),
-            "Pod" => self.keep::<RawPod>(api_version, text),
-            "Node" => self.keep::<RawNode>(api_version, text),
-            "Lease" => self.keep::<RawLease>(api_version, text),
-            "Namespace" => self.keep::<RawNamespace>(api_version, text),
-            "StatefulSet" => self.keep::<RawStatefulSet>(api_version, text),
-            "PersistentVolumeClaim" => self.keep::<RawClaim>(api_version, text),
-            "PersistentVolume" => self.keep::<RawVolume>(api_version, text),
-            "VolumeAttachment" => self.keep::<RawAttachment>(api_version, text),
-            "CSIDriver" => self.keep::<RawDriver>(api_version, text),
+            "" => self.note_malformed("", text, "it does not say its kind"),
             RawConfigMap::KIND if RawConfigMap::is_of_group(api_version) => {
                 let named = Malformed::new(text, "");
                 if named.name == CONFIG_MAP {
                     let read = serde_json::from_str(text);
-                    let read = read.map_err(|error| malformed(&error));
+                    let read = read.map_err(|error| Failure::File(malformed(&error).to_owned()));
                     self.histories.insert(named.namespace, read);
                 }
             }
-            // The rules use no other kind.
-            _ => {}
+            _ => self.keep(kind, api_version, text),
         }
         Ok(())
     }
 
-    /// Parses an object and keeps it, unless it is of another group.
-    fn keep<T: Kept>(&mut self, api_version: &str, text: &str) {
-        if !T::is_of_group(api_version) {
-            return;
-        }
+    /// Parses an object, and returns it with its key; `None` if it is malformed.
+    fn parsed<T: Kind>(&mut self, text: &str) -> Option<(ObjectKey, T)> {
         let cause = match serde_json::from_str::<T>(text) {
             Ok(mut object) => {
                 let meta = object.metadata();
                 self.newest = self.newest.max(meta.newest());
+                let is_heard = [RawNode::KIND, RawPod::KIND, RawLease::KIND].contains(&T::KIND);
+                self.has_stamps |= is_heard && meta.has_stamps();
                 // A pod without a name is named when it is judged.
                 let is_pod = T::KIND == RawPod::KIND;
                 if is_pod || !meta.name.is_empty() && T::NAMESPACED != meta.namespace.is_empty() {
                     let uid = if is_pod { meta.uid.as_str() } else { "" };
-                    let key = (meta.namespace.clone(), meta.name.clone(), uid.to_owned());
-                    T::of_mut(&mut self.objects).insert(key, object);
-                    return;
+                    let key = [&meta.namespace, &meta.name, uid].map(str::to_owned);
+                    return Some((key, object));
                 }
                 "it lacks its name or namespace"
             }
             Err(error) => malformed(&error),
         };
-        self.note_malformed(T::KIND, Malformed::new(text, cause));
+        self.note_malformed(T::KIND, text, cause);
+        None
     }
 
-    fn note_malformed(&mut self, kind: &str, object: Malformed) {
-        let key = [kind.to_owned(), object.namespace, object.name];
-        self.malformed.insert(key, object.cause);
+    fn note_malformed(&mut self, kind: &str, text: &str, cause: &str) {
+        let object = Malformed::new(text, cause);
+        self.malformed.insert((kind.to_owned(), object));
     }
 
-    /// Lists the objects that could not be read.
-    fn errors(&self) -> Vec<ReadError> {
-        let errors = self
-            .malformed
-            .iter()
-            .map(|([kind, namespace, name], cause)| {
-                let kind = if kind.is_empty() { "object" } else { kind };
-                let name = full_name(namespace, name, "without a name");
-                ReadError {
-                    what: format!("{kind} {name}"),
-                    cause: cause.clone(),
-                }
-            });
+    /// Names the objects that could not be read.
+    pub(super) fn errors(&self) -> BTreeSet<ReadError> {
+        let errors = self.malformed.iter().map(|(kind, object)| {
+            let kind = if kind.is_empty() { "object" } else { kind };
+            let name = full_name(&object.namespace, &object.name, "without a name");
+            ReadError {
+                what: format!("{kind} {name}"),
+                cause: object.cause.clone(),
+            }
+        });
         errors.collect()
     }
 
+    /// Lists the facts of all pods.
+    pub(super) fn pods(&self) -> impl Iterator<Item = PodFacts> {
+        self.all::<RawPod>().map(RawPod::facts)
+    }
+
     fn get<T: Kept>(&self, namespace: &str, name: &str) -> Option<&T> {
-        let first = (namespace.to_owned(), name.to_owned(), String::new());
-        let of_name = T::of(&self.objects).range(first..);
-        let of_name = of_name
-            .take_while(|((within, called, _), _)| (&**within, &**called) == (namespace, name));
+        let objects = T::of(&self.objects).range([namespace, name, ""].map(str::to_owned)..);
+        let of_name = objects.take_while(|(key, _)| key[..2] == [namespace, name]);
         Some(of_name.last()?.1)
     }
 
@@ -366,62 +364,32 @@ impl Saved {
         T::of(&self.objects).values()
     }
 
-    /// Finds an object; `None` only if the file proves that it does not exist. A malformed object
-    /// of that name, or without a name, may be the one.
-    fn proved<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, NotRead> {
-        let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
-        let bad = self
-            .malformed
-            .iter()
-            .find(|([bad_kind, bad_namespace, bad_name], _)| {
-                may_be(bad_kind, T::KIND)
-                    && may_be(bad_namespace, namespace)
-                    && may_be(bad_name, name)
-            });
-        match (self.get::<T>(namespace, name), bad) {
-            (None, Some((_, cause))) => {
-                let kind = T::KIND;
-                let why = format!("the snapshot's {kind} could not be read: {cause}");
-                Err(NotRead::File(why))
-            }
-            (found, _) => Ok(found.cloned()),
-        }
-    }
-
-    fn any_malformed<T: Kept>(&self) -> bool {
-        self.malformed::<T>().next().is_some()
-    }
-
     /// Lists the objects that could not be read and are, or may be, of the kind.
-    fn malformed<T: Kept>(&self) -> impl Iterator<Item = Malformed> {
+    fn malformed<T: Kept>(&self) -> impl Iterator<Item = &Malformed> {
         let objects = self.malformed.iter();
-        let of_kind = objects.filter(|([kind, ..], _)| ["", T::KIND].contains(&kind.as_str()));
-        of_kind.map(|([_, namespace, name], cause)| Malformed {
-            namespace: namespace.clone(),
-            name: name.clone(),
-            cause: cause.clone(),
-        })
+        let of_kind = objects.filter(|(kind, _)| ["", T::KIND].contains(&kind.as_str()));
+        of_kind.map(|(_, object)| object)
     }
 
-    fn is_saved<T: Kept>(&self) -> bool {
-        self.any_malformed::<T>() || self.all::<T>().next().is_some()
+    /// Reports whether objects of the kind were saved, readable or not.
+    pub(super) fn is_saved<T: Kept>(&self) -> bool {
+        self.malformed::<T>().next().is_some() || self.all::<T>().next().is_some()
     }
 
-    /// Returns the kinds that the file lacks; none if the file is complete.
-    pub(super) fn missing(&self, wanted: &Wanted<'_>) -> Vec<&'static str> {
+    /// Names the kinds that the file lacks, with the command that saves everything, as lines of text;
+    /// none if the file is complete.
+    pub(super) fn unseen(&self, wanted: &Wanted<'_>) -> Vec<String> {
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
         let uses_claims = self.all().any(RawPod::uses_claims);
+        let has_disks = self
+            .all::<RawVolume>()
+            .any(|it| it.driver_of_disk().is_some());
         // Without -A, kubectl saves the pods of one namespace only, but still saves all namespaces.
         let pods = self.all().map(|pod: &RawPod| &pod.metadata.namespace);
         let one = pods.unique().count() == 1 && self.all::<RawNamespace>().count() != 1;
-        let has_stamps = self.all().any(|node: &RawNode| node.metadata.has_stamps())
-            || self.all().any(|pod: &RawPod| pod.metadata.has_stamps())
-            || self
-                .all()
-                .any(|lease: &RawLease| lease.metadata.has_stamps());
-        [
+        let missing = [
             (
-                !has_stamps,
+                !self.has_stamps,
                 "managedFields (--show-managed-fields; without the API server's stamps, a wrong clock of a node is not seen)",
             ),
             (
@@ -439,113 +407,68 @@ impl Saved {
             (uses_claims && !self.is_saved::<RawClaim>(), "pvc"),
             (bound && !self.is_saved::<RawVolume>(), "pv"),
             (
-                !self.is_saved::<RawDriver>()
-                    && self
-                        .all::<RawVolume>()
-                        .any(|it| it.driver_of_disk().is_some()),
+                has_disks && !self.is_saved::<RawDriver>(),
                 "csidrivers (whether anything attaches a disk)",
             ),
-        ]
-        .into_iter()
-        .filter(|(is, _)| *is)
-        .map(|(_, what)| what)
-        .collect()
-    }
-
-    /// Returns the missing kinds as lines of text, with the command that saves everything.
-    fn unseen(&self, wanted: &Wanted<'_>) -> Vec<String> {
-        let missing = self.missing(wanted);
-        if missing.is_empty() {
+        ];
+        let missing = missing.iter().filter(|(is_missing, _)| *is_missing);
+        let Some(missing) = joined(missing.map(|(_, what)| what), ", ") else {
             return Vec::new();
-        }
+        };
         // The command is on a line of its own, so that it is easy to copy.
         let lacks = format!(
-            "The file has none of these: {}. They were not saved, or there are none. This saves all:",
-            missing.join(", ")
+            "The file has none of these: {missing}. They were not saved, or there are none. This saves all:"
         );
         vec![lacks, SAVES_ONE.to_owned()]
     }
 }
 
-impl Saved {
-    /// Finds an object; `None` if it does not exist. Fails if the kind may not have been saved.
-    fn find<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, NotRead> {
-        if !self.is_saved::<T>() {
-            return Err(not_saved::<T>());
-        }
-        self.proved(namespace, name)
-    }
-
-    /// Lists all objects of a kind. Fails if any of them cannot be read, because the unread object
-    /// may be the one that matters.
-    fn whole<T: Kept>(&self) -> Result<impl Iterator<Item = T>, NotRead> {
-        if !self.is_saved::<T>() {
-            return Err(not_saved::<T>());
-        }
-        if self.any_malformed::<T>() {
-            return Err(could_not_read::<T>());
-        }
-        Ok(self.all::<T>().cloned())
-    }
-}
-
 impl Source for Saved {
-    async fn node_rows(&self, wanted: &Wanted<'_>) -> Result<NodeRows> {
-        let named = |is_ready: bool| {
-            let nodes = self.all::<RawNode>();
-            nodes
-                .filter(move |node| (node.ready() == Ready::True) == is_ready)
-                .map(|node| node.metadata.name.clone())
-                .collect_vec()
-        };
+    async fn node_rows(&self, _: bool) -> Result<NodeRows> {
+        let nodes = self.all().map(|node: &RawNode| NodeRow {
+            name: node.metadata.name.clone(),
+            is_ready: node.ready() == Ready::True,
+            roles: node.roles().join(","),
+        });
+        let nodes = nodes.collect_vec();
+        // A moment that the user gave is not compared with the clocks of nodes.
+        let compared = nodes
+            .iter()
+            .filter(|row| row.is_ready && !self.at_given_time);
         let terminating = self.all::<RawPod>();
         let terminating = terminating.filter(|pod| pod.metadata.terminating());
         let lists = terminating.map(|pod| pod.node().map_or(PodsOf::NoNode, PodsOf::Node));
-        let mut rows = NodeRows::default();
-        for node in self.all::<RawNode>() {
-            let is_ready = node.ready() == Ready::True;
-            rows.add_roles(&node.metadata.name, is_ready, node.roles());
-        }
         Ok(NodeRows {
             now: self.now,
             cluster_name: None,
-            names: self
-                .all::<RawNode>()
-                .map(|node| node.metadata.name.clone())
-                .collect(),
-            not_ready: named(false),
-            // A moment that the user gave is not compared with the clocks of nodes.
-            ready: if self.at_given_time {
-                Vec::new()
-            } else {
-                named(true)
-            },
+            ready: compared.map(|row| row.name.clone()).collect(),
             pod_lists: Some(lists.collect()),
-            has_leases: self.has_leases(),
-            errors: self.errors(),
-            unseen: self.unseen(wanted),
-            ..rows
+            nodes,
         })
     }
 
-    async fn namespaces(&self) -> Result<Option<Namespaces>, NotRead> {
+    async fn namespaces(&self) -> Result<Namespaces, Failure> {
         let mut namespaces = Namespaces::new();
         let all = self.all::<RawNamespace>().cloned();
         all.for_each(|namespace| RawNamespace::add_to(&mut namespaces, namespace));
-        Ok(self.is_saved::<RawNamespace>().then_some(namespaces))
+        Ok(namespaces)
     }
 
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, NotRead> {
+    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
         let attachments = self.all::<RawAttachment>().cloned();
         let by_node = attachments.map(RawAttachment::into_facts).into_group_map();
         Ok(by_node.into_iter().collect())
     }
 
     /// The file contains nodes, so a node that is not in the file does not exist.
-    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, NotRead> {
-        let lease = self.proved(RawLease::OF_NODES, name);
-        let lease = lease.map_err(Unread::from);
-        let (node, now) = (self.proved("", name)?, self.now);
+    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
+        let lease = if self.has_leases() {
+            let lease = self.object(RawLease::OF_NODES, name).await;
+            lease.map_err(Unread::from)
+        } else {
+            Ok(None)
+        };
+        let (node, now) = (self.object("", name).await?, self.now);
         Ok(node.map(|node| NodeObjects { node, lease, now }))
     }
 
@@ -553,7 +476,7 @@ impl Source for Saved {
         &self,
         list: &PodsOf,
         add: impl Fn(&mut A, &RawPod),
-    ) -> Result<Listed<A>, NotRead> {
+    ) -> Result<Listed<A>, Failure> {
         let is_listed = |pod: &&RawPod| match list {
             PodsOf::Node(node) => pod.node().as_ref() == Some(node),
             PodsOf::NoNode => pod.node().is_none(),
@@ -564,96 +487,86 @@ impl Source for Saved {
         let mut items = A::default();
         let pods = self.all().filter(is_listed);
         pods.for_each(|pod| add(&mut items, pod));
-        let may_be_listed = |pod: &Malformed| match list {
-            PodsOf::Namespace(namespace) => ["", namespace].contains(&pod.namespace.as_str()),
-            _ => true,
-        };
-        let malformed = self.malformed::<RawPod>().filter(may_be_listed);
-        let malformed = malformed.collect();
-        Ok(Listed { items, malformed })
+        Ok(Listed {
+            items,
+            malformed: self.malformed::<RawPod>().cloned().collect(),
+        })
     }
 
-    fn pods_at_hand(&self) -> Vec<PodFacts> {
-        self.all::<RawPod>().map(RawPod::facts).collect()
-    }
-
-    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, NotRead> {
-        self.find(namespace, name)
-    }
-
-    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, NotRead> {
-        let bad = self.malformed.iter().find(|([kind, namespace, _], _)| {
-            ["", RawLease::KIND].contains(&kind.as_str()) && namespace != RawLease::OF_NODES
+    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
+        let mut malformed = self.malformed::<RawLease>();
+        if let Some(bad) = malformed.find(|bad| bad.namespace != RawLease::OF_NODES) {
+            return Err(Failure::File(format!("one of them: {}", bad.cause)));
+        }
+        let others = self.all::<RawLease>().filter(|lease| !lease.is_of_node());
+        let by_node = others.flat_map(|lease| {
+            let nodes = holders.of(lease).into_iter();
+            nodes.map(|node| (node.to_owned(), lease.clone()))
         });
-        let of_node = |node: String| {
-            let others = self.all().filter(|lease| !RawLease::is_of_node(lease));
-            let named = others.filter(|lease| holders.of(lease).contains(node.as_str()));
-            let read = match bad {
-                Some((_, cause)) => Err(Unread(format!("one of them: {cause}"))),
-                None => Ok(Some(named.cloned().collect())),
-            };
-            (node, read)
-        };
-        Ok(Some(holders.nodes().into_iter().map(of_node).collect()))
-    }
-
-    async fn counted_nodes(&self, leaf: &NodeSelectors) -> Result<CountedNodes, NotRead> {
-        let nodes = self.whole::<RawNode>()?;
-        let counted = nodes.map(|node| (node.metadata.name.clone(), node.counted_node(leaf)));
-        Ok(counted.collect())
-    }
-
-    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<RawClaim>, NotRead> {
-        self.find(namespace, name)
-    }
-
-    async fn volume(&self, name: &str) -> Result<Option<RawVolume>, NotRead> {
-        self.find("", name)
+        let by_node = by_node.into_group_map().into_iter();
+        let by_node = by_node.map(|(node, leases)| (node, Ok(Some(leases))));
+        Ok(Some(by_node.collect()))
     }
 
     async fn real_nodes(
         &self,
         selector: &str,
         leaf: &NodeSelectors,
-    ) -> Result<Vec<String>, NotRead> {
-        let selector = selector.parse::<Selector>().map_err(NotRead::File)?;
+    ) -> Result<Vec<String>, Failure> {
+        let selector = selector.parse::<Selector>().map_err(Failure::File)?;
         let names = self
             .all::<RawNode>()
             .filter(|node| node.is_labelled(&selector) && !node.is_leaf(leaf))
             .map(|node| node.metadata.name.clone())
             .collect_vec();
         // A node that could not be read may be one of them.
-        if self.any_malformed::<RawNode>() && names.len() < 2 {
+        if self.malformed::<RawNode>().next().is_some() && names.len() < 2 {
             return Err(could_not_read::<RawNode>());
         }
         Ok(names)
     }
 
-    async fn detached_drivers(&self) -> Result<BTreeSet<String>, NotRead> {
-        let mut names = BTreeSet::new();
-        let drivers = self.whole::<RawDriver>()?;
-        drivers.for_each(|driver| RawDriver::add_detached(&mut names, driver));
-        Ok(names)
+    /// Finds an object; `None` only if the file proves that it does not exist. If the file has no
+    /// object of the kind, the kind may not have been saved. A malformed object of that name, or
+    /// without a name, may be the one.
+    async fn object<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
+        if let Some(found) = self.get::<T>(namespace, name) {
+            return Ok(Some(found.clone()));
+        }
+        let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
+        let is_it = |bad: &&Malformed| may_be(&bad.namespace, namespace) && may_be(&bad.name, name);
+        match self.malformed::<T>().find(is_it) {
+            Some(Malformed { cause, .. }) => Err(Failure::File(format!(
+                "the snapshot's {} could not be read: {cause}",
+                T::KIND
+            ))),
+            None if self.is_saved::<T>() => Ok(None),
+            None => Err(not_saved::<T>()),
+        }
     }
 
-    async fn stateful_set(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<RawStatefulSet>, NotRead> {
-        self.find(namespace, name)
+    async fn objects<T: Kept, A: Default>(&self, add: impl Fn(&mut A, T)) -> Result<A, Failure> {
+        if !self.is_saved::<T>() {
+            return Err(not_saved::<T>());
+        }
+        if self.malformed::<T>().next().is_some() {
+            return Err(could_not_read::<T>());
+        }
+        let mut items = A::default();
+        self.all::<T>()
+            .for_each(|object| add(&mut items, object.clone()));
+        Ok(items)
     }
 
-    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, NotRead> {
-        let read = self.histories.get(namespace).cloned().transpose();
-        read.map_err(|cause| NotRead::File(cause.to_owned()))
+    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, Failure> {
+        self.histories.get(namespace).cloned().transpose()
     }
 
-    fn failed(&self, _: String, _: String) -> Option<ReadError> {
-        None
+    fn as_file(&self) -> Option<&Saved> {
+        Some(self)
     }
 
-    fn could_not(&self, what: &str, cause: &NotRead) -> CouldNotRun {
+    fn could_not(&self, what: &str, cause: &Failure) -> CouldNotRun {
         let what = what.trim_start_matches("read ");
         CouldNotRun::Source(format!("{what} could not be read: {cause}"))
     }
@@ -677,15 +590,15 @@ fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
 }
 
 /// Returns the failure for a kind of which the file has an object that does not parse.
-fn could_not_read<T: Kind>() -> NotRead {
-    NotRead::File(format!("a {} of the snapshot could not be read", T::KIND))
+fn could_not_read<T: Kind>() -> Failure {
+    Failure::File(format!("a {} of the snapshot could not be read", T::KIND))
 }
 
 /// Returns the failure for a kind of which the file has no object: that does not show that the
 /// cluster has none.
-fn not_saved<T: Kind>() -> NotRead {
+fn not_saved<T: Kind>() -> Failure {
     let [_, plural] = T::API;
-    NotRead::File(format!(
+    Failure::File(format!(
         "the file has no {plural}: they were not saved, or there are none"
     ))
 }

@@ -1,62 +1,53 @@
 //! What an audit of everything shows besides stuck pods: pods that go with a pod, and what waits for a node
 //! that no longer exists.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use itertools::Itertools as _;
-
-use super::{Reader, Source};
+use super::{NodeRows, Reader, Source, gather::read_each, snapshot::Saved};
 use crate::{
-    facts::{Attachment, ClaimState, PodFacts, Read, Stray, Uid},
+    facts::{ClaimState, ClusterFacts, PodFacts, Stray},
     judge::selectors,
 };
 
-/// Lists the active pods that a pod controls, by its UID, and what waits for a node that is not among `nodes`.
-pub(super) async fn strays<S: Source>(
+/// Adds the active pods that a pod controls, and what waits for a node without a row. Only a file
+/// shows such pods: a list of all pods would cost a cluster more than its use.
+pub(super) async fn find_strays<S: Source>(
     reader: &Reader<'_, S>,
-    nodes: &BTreeSet<String>,
-    attachments: &BTreeMap<String, Vec<Attachment>>,
-) -> (BTreeMap<Uid, Vec<String>>, Vec<Stray>) {
-    let (mut owned, mut pending) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
-    for pod in reader
-        .source
-        .pods_at_hand()
-        .into_iter()
-        .filter(PodFacts::is_active)
-    {
-        if let Some(its) = pod.controller.as_ref().filter(|_| pod.made_by("Pod", "")) {
-            owned.entry(its.uid.clone()).or_default().push(pod.name);
-        } else if pod.node.is_none() {
-            pending.push(pod);
+    rows: &NodeRows,
+    facts: &mut ClusterFacts,
+) {
+    let nodes = rows.names().collect::<BTreeSet<_>>();
+    for (node, attachments) in &facts.attachments {
+        if !nodes.contains(node) {
+            let strays = attachments.iter().map(|attachment| Stray::Attachment {
+                node: node.clone(),
+                attachment: attachment.name.clone(),
+            });
+            facts.strays.extend(strays);
         }
     }
-    let gone = attachments
-        .iter()
-        .filter(|(node, _)| !nodes.contains(*node));
-    let gone = gone.flat_map(|(node, all)| all.iter().map(move |it| (node, it)));
-    let mut strays = gone
-        .map(|(node, attachment)| Stray::Attachment {
-            node: node.clone(),
-            attachment: attachment.name.clone(),
-        })
-        .collect_vec();
-    for pod in pending {
-        let names = pod.claim_names.as_ref().map_or(&[][..], Vec::as_slice);
-        for named in names {
+    let pods = reader.source.as_file().into_iter().flat_map(Saved::pods);
+    for pod in pods.filter(PodFacts::is_active) {
+        if let Some(its) = pod.controller.as_ref().filter(|_| pod.made_by("Pod", "")) {
+            let owned = facts.owned_by_pods.entry(its.uid.clone()).or_default();
+            owned.push(pod.name);
+            continue;
+        }
+        if pod.node.is_some() {
+            continue;
+        }
+        for named in pod.claim_names.iter().flatten() {
             let claim = reader.claim(&pod.namespace, &named.name).await;
             let ClaimState::Bound(bound) = claim.state else {
                 continue;
             };
-            let mut fits = Vec::<Read<Vec<String>>>::new();
-            for selector in selectors(&bound.volume) {
-                fits.push(reader.nodes_for(&selector).await);
-            }
-            if !fits.is_empty()
-                && fits
-                    .iter()
-                    .all(|nodes| nodes.as_ref().is_ok_and(Vec::is_empty))
-            {
-                strays.push(Stray::Pending {
+            let nodes = read_each(selectors(&bound.volume), async |selector| {
+                reader.nodes_for(selector).await
+            });
+            let nodes = nodes.await;
+            let has_none = |found: &Result<Vec<_>, _>| found.as_ref().is_ok_and(Vec::is_empty);
+            if !nodes.is_empty() && nodes.values().all(has_none) {
+                facts.strays.push(Stray::Pending {
                     namespace: pod.namespace.clone(),
                     pod: pod.name.clone(),
                     pod_uid: pod.uid.clone(),
@@ -67,5 +58,4 @@ pub(super) async fn strays<S: Source>(
             }
         }
     }
-    (owned, strays)
 }
