@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{NAMED, Page};
 use crate::{
     facts::{KubeletSays, LeafKind, NodeFacts, NodeRead, Ready},
-    judge::{Verdict, reported},
+    judge::{Verdict, kubelet_reports, reported},
     report::{record::RunRecord, todo::Todo},
     words::{about, counted, joined, natural, prefixed},
 };
@@ -27,8 +27,9 @@ pub enum State<'a> {
     BeingDeleted,
     NotLookedAt,
     Alive(Option<KubeletSays>),
-    /// Its kind, its maker and its cluster.
-    Leaf(LeafKind, &'static str, Option<&'a str>),
+    /// A Kosmos node, and its cluster.
+    Kosmos(Option<&'a str>),
+    Leaf,
     Gone,
 }
 
@@ -62,7 +63,10 @@ fn state<'a>(run: &'a RunRecord<'_>, name: &str, read: &'a NodeRead) -> Option<S
 impl<'a> State<'a> {
     pub fn of(node: &'a NodeFacts, now: Timestamp) -> Self {
         if let Some(leaf) = &node.leaf {
-            Self::Leaf(leaf.kind, leaf.maker, leaf.cluster.as_deref())
+            match leaf.kind {
+                LeafKind::Kosmos => Self::Kosmos(leaf.cluster.as_deref()),
+                _ => Self::Leaf,
+            }
         } else if !node.signs_of_life(now).is_empty() {
             Self::Alive(node.kubelet_says.filter(|_| node.ready == Ready::False))
         } else if node.may_live(now) {
@@ -146,28 +150,16 @@ impl Page<'_> {
                 let signs = facts.known(names[0]).map(|node| node.signs_of_life(now));
                 let signs = signs.unwrap_or_default();
                 let sign = prefixed(": ", signs.first().map(|sign| reported(sign, now)));
-                let says = match says {
-                    None => "",
-                    Some(KubeletSays::ShuttingDown) => " It says: the machine is shutting down.",
-                    Some(KubeletSays::Runtime) => " It says: the container runtime is down.",
-                    Some(KubeletSays::Network) => {
-                        " It says: the network plugin (CNI) is not ready."
-                    }
-                };
-                format!("{who} {are} NOT READY BUT ALIVE{sign}.{says}")
+                format!(
+                    "{who} {are} NOT READY BUT ALIVE{sign}.{}",
+                    kubelet_reports(*says)
+                )
             }
-            State::Leaf(LeafKind::Kosmos, _, cluster) => {
+            State::Kosmos(cluster) => {
                 let whose = cluster.map_or(who, |cluster| format!("CLUSTER {cluster}"));
                 format!("LINK TO {whose} IS CUT{since}.")
             }
-            State::Leaf(LeafKind::Virtual, maker, _) => {
-                format!("{who} OF {maker} {are} NOT READY{since}.")
-            }
-            State::Leaf(LeafKind::Edge, ..) => format!("{who} {are} CUT OFF, OR OFF,{since}."),
-            State::Leaf(LeafKind::Selected, ..) => {
-                format!("LEAF NODE {who} {are} NOT READY{since}.")
-            }
-            State::Leaf(LeafKind::NeverReported, ..) => format!("{who} NEVER HAD A KUBELET."),
+            State::Leaf => format!("LEAF NODE {who} {are} NOT READY{since}."),
             State::Gone => format!("{who} NO LONGER EXISTS."),
         }
     }

@@ -155,9 +155,6 @@ impl<'a> Page<'a> {
     /// Says which data is at risk. Each sentence names the field that proves it in a comment.
     fn data(&self) -> Vec<String> {
         let (run, facts) = (self.run, &self.run.facts);
-        // A PVC's deletionTimestamp, before NotReady-since.
-        let goes = self.pods(|it| it.reason.ties.iter().any(Tie::goes));
-        let goes = goes.say(|pods, _| format!("{pods}: a PVC that may be wanted goes with the pod; its deletion is not new, or the pod owns it."));
         if run.plan.hold.is_some() {
             // The affinity of the volumes; a held run deletes nothing.
             let held = self.pods(is_local);
@@ -167,7 +164,7 @@ impl<'a> Page<'a> {
                     held.pods.len()
                 )
             });
-            return goes.into_iter().chain(held).collect();
+            return held.into_iter().collect();
         }
         let alone = self.local(Damage::NoOtherReady);
         let others = self.pods(|it| is_local(it) && Damage::of(it) >= Damage::FewReady);
@@ -195,7 +192,6 @@ impl<'a> Page<'a> {
         });
         let texts = [
             joined(back, " "),
-            goes,
             // The volume's affinity or the pod's hostPath; status.readyReplicas is 0.
             alone.say(|_, nodes| {
                 let names = alone.pods.iter().map(|it| full_name(&it.pod)).collect_vec();
@@ -205,9 +201,9 @@ impl<'a> Page<'a> {
             self.local(Damage::NotKnown).say(|pods, nodes| format!("{pods}: data on {nodes}; whether other pods are Ready is not known.")),
             // The affinity or hostPath; status.readyReplicas and spec.replicas, of which the least share is named.
             others.say(|pods, nodes| format!("{pods}: data on {nodes}. Ready in each StatefulSet: {} or more; whether they hold it, only you know.", prefixed("", least))),
-            // The PVC or its volume could not be read, or is Lost.
-            self.pods(|it| it.verdict() == Verdict::Manual && !is_local(it) && it.reason.ties.iter().any(Tie::is_unverified))
-                .say(|pods, nodes| format!("{pods}: whether data is on {nodes} is not known.")),
+            // The PVC or its volume could not be read or is Lost; or the PVC has a deletionTimestamp or an owner.
+            self.pods(|it| it.verdict() == Verdict::Manual && !is_local(it) && it.reason.asks.contains(&ReasonCode::VolumeUnverified))
+                .say(|pods, nodes| format!("{pods}: whether data is lost with {nodes} or with the pod is not known.")),
             // The driver's attachRequired, or the kind of the volume.
             self.pods(|it| it.reason.asks.contains(&ReasonCode::SharedDisk))
                 .say(|pods, nodes| format!("{pods}: two machines would write to one disk if {nodes} still runs.")),

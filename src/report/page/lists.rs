@@ -16,9 +16,6 @@ use crate::{
     words::{joined, natural, prefixed},
 };
 
-/// The most pods of a machine that is alive that are named.
-const FEW: usize = 10;
-
 codes! {
     /// What becomes of a pod that is deleted. Nobody read its replacement.
     pub enum Effect {
@@ -29,7 +26,7 @@ codes! {
         /// It has no owner.
         GoneForGood = "gone for good" => "(no owner starts them again)",
         /// Its owner is no controller.
-        UpToOwner = "up to their owners",
+        UpToOwner = "up to their owners" => "(an owner that is no controller)",
     }
 }
 
@@ -107,12 +104,9 @@ impl<'a> Page<'a> {
                     format!("(up to 6 minutes later, once the volume is detached: {pods})")
                 })
             }
-            Effect::UpToOwner => {
-                let owners = pods.pods.iter().filter_map(|it| it.pod.owner.as_ref());
-                joined(owners.map(ToString::to_string).unique(), ", ")
-                    .map(|owners| format!("({owners}: an owner that is no controller)"))
+            Effect::Leftover | Effect::GoneForGood | Effect::UpToOwner => {
+                joined([effect.means()], "")
             }
-            Effect::Leftover | Effect::GoneForGood => joined([effect.means()], ""),
         };
         let heading = effect.as_str().to_uppercase();
         list(&heading, pods.pods.len(), note, grouped(&pods))
@@ -186,16 +180,16 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Lists the pods of machines that are alive; many of them by number, because none needs you by itself.
+    /// Counts the pods of machines that are alive, because none needs you by itself.
     fn alive(&self) -> Section {
         let pods = self.with_code(ReasonCode::KubeletAlive);
-        let count = pods.pods.len();
-        let (note, names) = if count > FEW {
-            ("[kubelet-alive] (names: --output=json)", counts(&pods))
-        } else {
-            ("[kubelet-alive]", grouped(&pods))
-        };
-        list("NEEDS YOU", count, Some(note.to_owned()), names)
+        let note = "[kubelet-alive] (names: --output=json)";
+        list(
+            "NEEDS YOU",
+            pods.pods.len(),
+            Some(note.to_owned()),
+            counts(&pods),
+        )
     }
 
     fn left_alone(&self) -> Section {

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 
 use super::{About, Todo, Todos};
 use crate::{
-    facts::{HANGS, LeafKind, NodeFacts, PodFacts, Quorum, Ready, SignBy, Storage},
+    facts::{HANGS, LeafKind, NodeFacts, PodFacts, Quorum, Ready, Storage},
     judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     report::{
         NAMES,
@@ -34,11 +34,12 @@ impl RunRecord<'_> {
             all.entry(Todo::GiveUpEach).or_default().pods = by_damage(last);
         }
         // If only one pod is there to wait for, the look at its node says so.
-        if all
-            .get(&Todo::Look)
-            .is_some_and(|about| about.pods.len() == 1)
-        {
-            all.remove(&Todo::DownUntil);
+        let wait = all.get(&Todo::Look).filter(|about| about.pods.len() > 1);
+        let wait = wait.map_or_else(Vec::new, |about| about.pods.clone());
+        let alone = |it: &&Judged| Damage::of(it) == Damage::NoOtherReady;
+        let alone = wait.into_iter().filter(alone).collect_vec();
+        if !alone.is_empty() {
+            all.entry(Todo::DownUntil).or_default().pods = alone;
         }
         for about in all.values_mut() {
             *about = About::of(std::mem::take(&mut about.pods));
@@ -142,6 +143,7 @@ impl RunRecord<'_> {
                     pod.finalizers_of_others()
                         .map(|finalizer| Todo::ReleaseFinalizer {
                             finalizer: finalizer.to_owned(),
+                            is_on_node: node.is_some(),
                             manager: pod.finalizers_set_by.get(finalizer).cloned(),
                         }),
                 );
@@ -153,9 +155,10 @@ impl RunRecord<'_> {
                         let cluster = cluster.unwrap_or("the leaf cluster").to_owned();
                         vec![Todo::LookInLeaf { cluster }, Todo::SeeLinkLog]
                     }
-                    LeafKind::Virtual => vec![Todo::StartAgain { maker: leaf.maker }],
-                    LeafKind::Edge | LeafKind::Selected => vec![Todo::RepairLink],
-                    LeafKind::NeverReported => vec![Todo::AskWhatItIs],
+                    LeafKind::Virtual
+                    | LeafKind::Edge
+                    | LeafKind::Selected
+                    | LeafKind::NeverReported => vec![Todo::RepairLeaf],
                 }),
                 None => todos.extend(self.about_storage(judged, node)),
             },
@@ -186,15 +189,12 @@ impl RunRecord<'_> {
                 Todo::BringBack
             });
         }
-        if is_local && Damage::of(judged) == Damage::NoOtherReady {
-            todos.push(Todo::DownUntil);
-        }
         if asks(ReasonCode::SharedDisk) {
             todos.push(Todo::Fence);
         }
-        if asks(ReasonCode::OwnerKind) {
-            todos.push(Todo::DecideAboutOwner);
-        }
+        let without_row = [ReasonCode::OwnerKind, ReasonCode::VolumeUnverified];
+        let without_row = without_row.into_iter().filter(|code| asks(*code));
+        todos.extend(without_row.map(|code| Todo::SeeWhy { code }));
         if asks(ReasonCode::HostPath) {
             todos.push(Todo::CopyPaths {
                 paths: pod.host_paths.iter().join(", "),
@@ -203,18 +203,9 @@ impl RunRecord<'_> {
         for tie in &reason.ties {
             let (claim, its) = (tie.pvc.clone(), judged.claim(&tie.pvc));
             todos.extend(match (&tie.kind, its) {
-                (TieKind::Confined(_), _) => Some(Todo::SeeReach {
-                    volume: tie.volume().to_owned(),
-                    why: tie.to_string(),
+                (TieKind::Confined(_), _) => Some(Todo::SeeWhy {
+                    code: ReasonCode::LocalVolume,
                 }),
-                (TieKind::Unverified(_), _) => Some(Todo::SeeVolume {
-                    claim,
-                    why: tie.to_string(),
-                }),
-                (TieKind::Goes(Wanted::DeletedAndHeld { finalizers, .. }), _) => {
-                    let finalizers = finalizers.join(", ");
-                    Some(Todo::HeldClaim { claim, finalizers })
-                }
                 (TieKind::Pinned(_), Some(its)) if its.deletion.is_some() => None,
                 // The template of the `StatefulSet` makes the PVC again.
                 (TieKind::Pinned(_), Some(its)) if its.templated && pod.of_stateful_set() => {
@@ -265,25 +256,12 @@ impl RunRecord<'_> {
     /// Lists what to do about a node that is alive.
     fn repair(&self, node: &NodeFacts) -> Vec<Todo> {
         let says = node.kubelet_says.filter(|_| node.ready == Ready::False);
-        let signs = node.signs_of_life(self.facts.now);
-        let lease = signs.iter().find(|sign| sign.by == SignBy::OtherLease);
-        let named_by = node.life.iter().flat_map(|life| &life.named_by).flatten();
-        let mut leases = named_by.filter(|named| {
-            let name = format!("{}/{}", named.namespace, named.lease);
-            let what = lease.and_then(|sign| sign.what.as_deref());
-            what.is_some_and(|what| what.split([' ', ',']).any(|word| word == name))
-        });
-        let mut todos = vec![
+        vec![
             Todo::Repair { says },
             Todo::OrPowerOff {
                 silent: about_time(self.settings.policy.silent_after()),
             },
-        ];
-        todos.extend(leases.next().map(|named| Todo::SeeLease {
-            namespace: named.namespace.clone(),
-            lease: named.lease.clone(),
-        }));
-        todos
+        ]
     }
 
     /// Reports whether the report may print the command that sets the out-of-service taint: no

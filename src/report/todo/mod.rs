@@ -12,7 +12,7 @@ use super::record::RunRecord;
 use crate::{
     codes::{codes, entry},
     facts::{KubeletSays, Owner, PodFacts, Stray},
-    judge::Judged,
+    judge::{Judged, ReasonCode},
     outcome::OutcomeCode,
     words::{listed, natural, prefixed},
 };
@@ -78,10 +78,8 @@ todos! { |run, about, pods, nodes|
     LookInLeaf { cluster: String } => "Look in {cluster} for {pods} BEFORE you repair the link: the repair stops it.";
     /// A machine came back without a reboot after its pods were reaped.
     CheckForTwoWriters { node: String, names: String } => "Check for two writers, since pods of {node} may have run beside their replacements: {names}.";
+    RepairLeaf => "{nodes} is a leaf node: repair it, or the link to it. What runs there then ends {pods}.";
     DownUntil => "{pods}: only {nodes} or its disk brings it back. Discard nothing.";
-    StartAgain { maker: &'static str } => "Bring {maker} behind {nodes} back: it then ends {pods}.";
-    RepairLink => "Repair the link to {nodes}: what runs there then ends {pods}.";
-    AskWhatItIs => "Find out what {nodes} stands for: no kubelet ever reported there, so {pods} may run.";
     SeeOutcome { code: OutcomeCode, why: String } => "See why {pods} was not deleted [{code}]: {why}";
     SeeUnread { what: String, why: String } => "Not read: {what}: {why}";
     /// The first that can wait until morning.
@@ -89,22 +87,19 @@ todos! { |run, about, pods, nodes|
     GiveUp { namespace: String, claim: String } = give_up(claim, about);
     LeaveToOperator { claim: String, owner: Owner } => "Only if {nodes} is lost for good: PVC {claim} of {pods} belongs to {owner}, whose operator replaces it.";
     CreateAgain { claim: String } => "Only if {nodes} is lost for good: nobody makes PVC {claim} of {pods} again. Delete it, and create it again once a run has deleted the pod.";
-    SeeVolume { claim: String, why: String } => "{pods}: see its storage. {why}.";
-    SeeReach { volume: String, why: String } => "{pods}: see where its data is. {why}. A Ready node that it allows lets the next run reap.";
-    HeldClaim { claim: String, finalizers: String } => "{pods}: finalizer {finalizers} holds its PVC {claim}, which is being deleted. Repair the controller of the finalizer.";
     CopyPaths { paths: String } => "{pods} keeps data in {paths} on the disk of {nodes}. Only if that may be lost, delete the pod by hand (book: Data on a dead node).";
-    DecideAboutOwner => "{pods}: --manual-owner-kind leaves it to you. Once {nodes} is off, delete it by hand (book: Data on a dead node).";
-    ReleaseFinalizer { finalizer: String, manager: Option<String> } = {
+    /// No other step tells what to do.
+    SeeWhy { code: ReasonCode } => "{pods} [{code}]: see why (pod-reaper explain POD), and what to do (book: Three in the morning).";
+    ReleaseFinalizer { finalizer: String, manager: Option<String>, is_on_node: bool } = {
         let by = prefixed(", set by ", manager.as_ref());
-        let off = about.nodes.first().map(|name| match run.facts.known(name) {
-            Some(_) => format!(" If that ran on {nodes}, or waits for the end of the pod: once {nodes} is off, set the out-of-service taint, which ends every pod there."),
-            None => format!(" Node {name} no longer exists."),
-        });
-        let off = prefixed("", off);
+        let off = if *is_on_node {
+            format!(" If that ran on {nodes}, or waits for the end of the pod: once {nodes} is off, set the out-of-service taint, which ends every pod there.")
+        } else {
+            String::new()
+        };
         format!("{pods} is held by finalizer {finalizer}{by}: repair its controller.{off}")
     };
     AskKubelet => "{pods} hangs on a Ready node: see the log of the kubelet of {nodes}.";
-    SeeLease { namespace: String, lease: String } => "See the Lease that shows that {nodes} is alive.";
     SeeLinkLog => "See why Kosmos does not reach the leaf cluster.";
     SeeStray { stray: Stray } = match stray {
         Stray::Attachment { node, attachment } => format!("VolumeAttachment {attachment} names {node}, which no longer exists: until it is gone, no other node gets the volume."),

@@ -8,7 +8,6 @@ use crate::{
     judge::Judged,
     report::record::RunRecord,
     selector::{Target, is_name},
-    words::{joined, prefixed},
 };
 
 impl RunRecord<'_> {
@@ -24,12 +23,9 @@ impl RunRecord<'_> {
                 }
                 | Todo::TaintNode
         );
-        let changes = harms || matches!(todo, Todo::Retain { .. });
         // A node that is only supposed to be dead is alive.
         let is_supposed = !self.settings.task.suppose_dead().is_empty();
-        let command = self
-            .command(todo, about)
-            .filter(|_| !changes || !is_supposed);
+        let command = self.command(todo, about).filter(|_| !is_supposed);
         Step {
             when: todo.when(),
             what: self.sentence(todo, about),
@@ -41,7 +37,6 @@ impl RunRecord<'_> {
     /// Returns what to paste.
     fn command(&self, todo: &Todo, about: &About<'_>) -> Option<String> {
         let first = about.pods.first();
-        let namespace = first.map_or("", |it| &it.pod.namespace);
         let run = |words: &[&str]| Some(self.kubectl.command(words));
         match todo {
             Todo::Retain { volume, .. } => run(&[
@@ -56,39 +51,9 @@ impl RunRecord<'_> {
                     kubeconfig: Some(format!("{cluster}.kubeconfig").into()),
                     context: None,
                 };
-                let here = about.pods.iter().filter(|it| it.pod.namespace == namespace);
-                let names = here.map(|it| it.pod.name.as_str());
-                let get = ["get", "pod", "-n", namespace]
-                    .into_iter()
-                    .chain(names)
-                    .chain(["-o", "wide"]);
-                Some(there.command(&get.collect_vec()))
-            }
-            Todo::SeeVolume { claim, .. } if is_name(claim) => {
-                run(&["get", "pvc", "-n", namespace, claim, "-o", "wide"])
-            }
-            Todo::SeeVolume { .. } => run(&[
-                "get",
-                "pod",
-                "-n",
-                namespace,
-                &first?.pod.name,
-                "-o",
-                "yaml",
-            ]),
-            Todo::SeeReach { volume, .. } => run(&["describe", "pv", volume]),
-            Todo::HeldClaim { claim, .. } => run(&[
-                "get",
-                "pvc",
-                "-n",
-                namespace,
-                claim,
-                "-o",
-                "yaml",
-                "--show-managed-fields",
-            ]),
-            Todo::SeeLease { namespace, lease } => {
-                run(&["get", "lease", "-n", namespace, lease, "-o", "yaml"])
+                let namespaces = about.pods.iter().map(|it| &it.pod.namespace);
+                let namespace = namespaces.unique().exactly_one().ok()?;
+                Some(there.command(&["get", "pods", "-n", namespace, "-o", "wide"]))
             }
             Todo::SeeLinkLog => run(&[
                 "logs",
@@ -162,8 +127,7 @@ impl RunRecord<'_> {
             )
         } else {
             format!(
-                "If {nodes} is not booting, POWER IT OFF before the next run; its disk keeps its data. If {nodes} is still on 6 minutes after the run, two machines may write to the attached volumes of {}.",
-                About::of(attached).pods()
+                "If {nodes} is not booting, POWER IT OFF before the next run; its disk keeps its data. If {nodes} is still on 6 minutes after the run, two machines may write to its attached volumes."
             )
         }
     }
@@ -177,10 +141,7 @@ pub(super) fn give_up(claim: &str, about: &About<'_>) -> String {
         Some("Retain") => "its volume stays, by its reclaim policy Retain",
         _ => "its volume is destroyed",
     };
-    let held = its.and_then(|its| joined(&its.finalizers, ", "));
-    let held = held.map(|held| format!(" Finalizer {held} keeps the PVC, and the pod with it, until its controller releases it."));
     format!(
-        "Only if {nodes} is lost for good, give up the data of {pods}: delete its PVC ({data}; nobody checks for another copy). Ten minutes later a run deletes the pod, and the StatefulSet makes both again, empty.{}",
-        prefixed("", held)
+        "Only if {nodes} is lost for good, give up the data of {pods}: delete its PVC ({data}; nobody checks for another copy). Ten minutes later a run deletes the pod, and the StatefulSet makes both again, empty."
     )
 }
