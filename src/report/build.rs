@@ -15,7 +15,7 @@ use crate::{
     exit::Exit,
     facts::{NodeRead, Ready, Unneeded, Zone},
     history::{NodeState, RememberedNode},
-    judge::{Judged, Limit, Note, Plan, PodContext, ReasonCode, TieKind, Verdict},
+    judge::{Judged, Limit, Note, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode},
     words::{joined, natural},
 };
@@ -58,7 +58,12 @@ impl RunRecord<'_> {
             judged_at: facts.now,
             settings: (*settings).into(),
             guard: settings.guard(),
-            breaker: BreakerEntry::of(plan),
+            breaker: self.limit().map(|limit| BreakerEntry {
+                reason: limit.code(),
+                detail: self.limits().map(Limit::state).join("; "),
+                zones: plan.zones.keys().map(Zone::to_string).collect(),
+                held: plan.pods.iter().filter(|it| is_held(it)).count(),
+            }),
             summary: Summary {
                 nodes: facts.node_count,
                 nodes_not_ready: nodes.len(),
@@ -71,7 +76,7 @@ impl RunRecord<'_> {
             steps: self
                 .todos_of_run()
                 .iter()
-                .map(|(todo, about)| self.step(todo, about))
+                .map(|todo| self.step(todo, &About::default()))
                 .collect(),
             history: self.history.clone(),
             errors: facts.errors.clone(),
@@ -88,15 +93,9 @@ impl RunRecord<'_> {
         let pod = &judged.pod;
         let outcome = self.outcomes.get(&pod.uid);
         let about = About::of(vec![judged]);
-        let todos = self.todos_of(judged).into_iter().sorted().dedup();
+        let todos = self.todos_of(judged);
         PodEntry {
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            uid: pod.uid.to_string(),
-            node: pod.node.clone(),
             owner: pod.owner.clone(),
-            deletion_requested: pod.deletion_requested(),
-            deletion_deadline: Some(pod.deletion_deadline()),
             overdue_seconds: Some(self.facts.overdue(pod).as_secs()),
             verdict: Some(judged.verdict()),
             reason: Some(judged.code()),
@@ -106,8 +105,19 @@ impl RunRecord<'_> {
             reaped_from: self.reaped_from(judged),
             ready_copies: judged.copies().map(|copies| copies.to_string()),
             note: joined(self.notes(judged), "; ").filter(|_| judged.limit.is_none()),
-            steps: todos.map(|todo| self.step(&todo, &about)).collect(),
+            steps: todos.iter().map(|todo| self.step(todo, &about)).collect(),
+            ..PodEntry::from(pod)
         }
+    }
+
+    /// Lists the limits that hold the whole run or some zones.
+    pub(crate) fn limits(&self) -> impl Iterator<Item = &Limit> {
+        self.plan.hold.iter().chain(self.plan.zones.values())
+    }
+
+    /// Returns the limit that holds the run, or the first that holds a zone.
+    pub(crate) fn limit(&self) -> Option<&Limit> {
+        self.limits().next()
     }
 
     pub(crate) fn exit(&self) -> Exit {
@@ -303,22 +313,10 @@ pub(crate) fn clock(at: Timestamp) -> String {
     at.strftime("%RZ").to_string()
 }
 
-impl BreakerEntry {
-    /// Describes the limits that hold the whole run or some zones; `None` if no limit does.
-    pub fn of(plan: &Plan) -> Option<Self> {
-        let holds = plan.hold.iter().chain(plan.zones.values()).collect_vec();
-        let hold = holds.first()?;
-        let is_held = |judged: &&Judged| {
-            let limit = judged.limit.as_ref();
-            limit.is_some_and(|limit| !matches!(limit, Limit::OverCap(_)))
-        };
-        Some(Self {
-            reason: hold.code(),
-            detail: holds.iter().map(|hold| hold.state()).join("; "),
-            zones: plan.zones.keys().map(Zone::to_string).collect(),
-            held: plan.pods.iter().filter(is_held).count(),
-        })
-    }
+/// Reports whether a limit other than the cap holds the pod.
+pub(crate) fn is_held(judged: &Judged) -> bool {
+    let limit = judged.limit.as_ref();
+    limit.is_some_and(|limit| !matches!(limit, Limit::OverCap(_)))
 }
 
 /// Counts how often each of `all` occurs in `found`; those that never occur have 0.

@@ -4,7 +4,7 @@ use super::{
     build::{clock, tally},
     document::{Document, Kind, Line, Section, Tone},
     record::RunRecord,
-    todo::{Step, Todo, When},
+    todo::{Step, When},
     types::{Explained, PodEntry, Report},
 };
 use crate::{
@@ -36,8 +36,6 @@ pub fn explain(
         Ok(judged) => (Some(judged), run.pod(judged)),
         Err(why) => {
             let entry = PodEntry {
-                deletion_requested: pod.deletion_requested(),
-                deletion_deadline: pod.deletion.map(|its| its.deadline),
                 overdue_seconds: in_plan.map(|it| run.facts.overdue(&it.pod).as_secs()),
                 detail: why,
                 ..PodEntry::from(pod)
@@ -208,14 +206,11 @@ fn pod(run: &RunRecord<'_>, judged: &Judged) -> String {
 }
 
 fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
-    let todos = run.todos_of(judged);
     let node = judged.pod.node.as_deref().unwrap_or("its node");
     match (run.reaped_from(judged), judged.verdict()) {
         (Some(from), _) => format!("A run may delete it from {} on.", clock(from)),
         (None, Verdict::Reap) => "The next run deletes it.".to_owned(),
-        (None, Verdict::Manual)
-            if todos.contains(&Todo::Look) || todos.contains(&Todo::BringBack) =>
-        {
+        (None, Verdict::Manual) if run.restarts_with_its_data(judged) => {
             format!("If {node} comes back, it restarts with its data. Otherwise nothing happens.")
         }
         (None, Verdict::Manual) => "Nothing happens to it.".to_owned(),

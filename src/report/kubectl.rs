@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 
 use crate::{
     facts::{NodeFacts, OUT_OF_SERVICE, Ready, Uid},
-    selector::Target,
+    selector::{Target, is_name},
     words::prefixed,
 };
 
@@ -35,12 +35,9 @@ impl Target {
         namespace: &str,
         claim: &str,
         uid: &Uid,
-    ) -> String {
-        format!(
-            "{} && {}",
-            self.still_as_judged(node),
-            self.delete_by_uid(namespace, claim, uid)
-        )
+    ) -> Option<String> {
+        let delete = self.delete_by_uid(namespace, claim, uid)?;
+        Some(format!("{} && {delete}", self.still_as_judged(node)))
     }
 
     /// Returns the command that deletes a PVC of a Pending pod. It does nothing if the pod is another one or is no
@@ -50,24 +47,23 @@ impl Target {
         (namespace, pod, uid): (&str, &str, &Uid),
         claim: &str,
         claim_uid: &Uid,
-    ) -> String {
+    ) -> Option<String> {
+        let delete = self.delete_by_uid(namespace, claim, claim_uid)?;
         let status = "jsonpath={.metadata.uid}/{.status.phase}";
         let get = self.command(&["get", "pod", "-n", namespace, pod, "-o", status]);
-        format!(
-            "{get} | grep -qxF -- {} && {}",
-            quoted(&format!("{uid}/Pending")),
-            self.delete_by_uid(namespace, claim, claim_uid)
-        )
+        let pending = quoted(&format!("{uid}/Pending"));
+        Some(format!("{get} | grep -qxF -- {pending} && {delete}"))
     }
 
-    fn delete_by_uid(&self, namespace: &str, claim: &str, uid: &Uid) -> String {
+    /// Returns the command that deletes a PVC; `None` if its path would be that of something else.
+    fn delete_by_uid(&self, namespace: &str, claim: &str, uid: &Uid) -> Option<String> {
+        if !is_name(namespace) || !is_name(claim) {
+            return None;
+        }
         let options = format!(r#"{{"preconditions":{{"uid":"{uid}"}}}}"#);
         let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}");
-        format!(
-            "echo {} | {}",
-            quoted(&options),
-            self.command(&["delete", "--raw", &path, "-f", "-"])
-        )
+        let delete = self.command(&["delete", "--raw", &path, "-f", "-"]);
+        Some(format!("echo {} | {delete}", quoted(&options)))
     }
 
     /// Returns the command that sets the out-of-service taint. It does nothing if the node is no

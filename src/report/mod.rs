@@ -39,5 +39,7 @@ pub use self::types::{
 
 /// The most names that a list shows unless each of them was or would be deleted.
 pub const NAMES: usize = 30;
+/// The most names in a sentence.
+const NAMED: usize = 3;
 #[cfg(test)]
 mod tests;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{NAMED, Page};
+use super::Page;
 use crate::{
     facts::{KubeletSays, LeafKind, NodeFacts, NodeRead, Ready},
     judge::{Verdict, kubelet_reports, reported},
-    report::{record::RunRecord, todo::Todo},
+    report::{NAMED, record::RunRecord},
     words::{about, counted, joined, natural, prefixed},
 };
 
@@ -36,13 +36,11 @@ pub enum State<'a> {
 /// Lists the nodes that are not Ready, or gone, by state.
 pub(super) fn nodes<'a>(run: &'a RunRecord<'_>) -> Vec<(State<'a>, Vec<&'a str>)> {
     let mut nodes = BTreeMap::<_, Vec<_>>::new();
-    for (name, read) in &run.facts.nodes {
+    let all = run.facts.nodes.iter();
+    for (name, read) in all.sorted_by_cached_key(|(name, _)| natural(name)) {
         if let Some(state) = state(run, name, read) {
             nodes.entry(state).or_default().push(name.as_str());
         }
-    }
-    for names in nodes.values_mut() {
-        names.sort_by_cached_key(|name| natural(name));
     }
     nodes.into_iter().collect()
 }
@@ -113,10 +111,8 @@ impl Page<'_> {
                 (_, ready) => counted(ready, "other node is Ready.", "other nodes are Ready."),
             },
         );
-        let hang = self.todos.get(&Todo::AskKubelet);
-        said.extend(
-            hang.map(|about| format!("PODS THAT HANG ON READY NODES: {}.", about.pods.len())),
-        );
+        let hang = self.pods(|it| run.hangs(it));
+        said.extend(hang.say("PODS THAT HANG ON READY NODES: <count>."));
         if self.pods.is_empty() && run.settings.unmatched(facts).is_none() {
             said.push("No pod is stuck.".to_owned());
         }

@@ -2,14 +2,14 @@
 
 use itertools::Itertools as _;
 
-use super::{NAMED, Page};
+use super::Page;
 use crate::{
     codes::codes,
-    judge::{Judged, Limit, ReasonCode, Verdict},
+    judge::{Judged, ReasonCode, Verdict},
     outcome::OutcomeCode,
     report::{
-        NAMES,
-        build::clock,
+        NAMED, NAMES,
+        build::{clock, is_held},
         document::{Kind, Line, Section, Tone},
         todo::{About, full_name},
     },
@@ -88,10 +88,7 @@ impl<'a> Page<'a> {
     }
 
     fn held_pods(&self) -> Section {
-        let held = self.pods(|it| {
-            let limit = it.limit.as_ref();
-            limit.is_some_and(|limit| !matches!(limit, Limit::OverCap(_)))
-        });
+        let held = self.pods(is_held);
         list("HELD", held.pods.len(), None, counts(&held))
     }
 
@@ -100,9 +97,7 @@ impl<'a> Page<'a> {
         let note = match effect {
             Effect::Restart => {
                 let late = self.gone(|it| self.effect(it) == effect && self.run.detaches_late(it));
-                late.say(|pods, _| {
-                    format!("(up to 6 minutes later, once the volume is detached: {pods})")
-                })
+                late.say("(up to 6 minutes later, once the volume is detached: <pods>)")
             }
             Effect::Leftover | Effect::GoneForGood | Effect::UpToOwner => {
                 joined([effect.means()], "")
@@ -153,11 +148,7 @@ impl<'a> Page<'a> {
     }
 
     fn waits(&self) -> Section {
-        let pods = self.pods(|it| {
-            let limit = it.limit.as_ref();
-            it.verdict() == Verdict::Wait
-                && limit.is_none_or(|limit| matches!(limit, Limit::OverCap(_)))
-        });
+        let pods = self.pods(|it| it.verdict() == Verdict::Wait && !is_held(it));
         rows("WAITS", NAMES, &pods, |it| match self.run.reaped_from(it) {
             Some(from) => format!(" until {}", clock(from)),
             None => code(it),
