@@ -104,7 +104,7 @@ impl RunRecord<'_> {
             outcome_detail: outcome.map(Outcome::sentence),
             reaped_from: self.reaped_from(judged),
             ready_copies: judged.copies().map(|copies| copies.to_string()),
-            note: joined(self.notes(judged), "; ").filter(|_| judged.limit.is_none()),
+            note: joined(self.notes(judged), "; "),
             steps: todos.iter().map(|todo| self.step(todo, &about)).collect(),
             ..PodEntry::from(pod)
         }
@@ -185,13 +185,16 @@ impl RunRecord<'_> {
         case.reaped_from().filter(|_| waits)
     }
 
-    /// Lists the notes to remember once the pod is reaped; none if the rules do not reap the pod.
+    /// Lists the notes to remember once the pod is reaped; none if it is not.
     pub(crate) fn notes(&self, judged: &Judged) -> Vec<String> {
-        let Judged { pod, reason, .. } = judged;
         let mut notes = Vec::new();
-        if reason.verdict() == Verdict::Reap {
+        if judged.verdict() == Verdict::Reap {
             // The pod's author may write a text that looks like a note of ours.
-            let said = pod.after_reap.iter().map(|note| note.replace('\'', "\""));
+            let said = judged
+                .pod
+                .after_reap
+                .iter()
+                .map(|note| note.replace('\'', "\""));
             notes.extend(said.map(|note| format!("'{note}' (its own note)")));
             notes.extend(self.worth_noting(judged).map(|note| note.to_string()));
         }
@@ -222,14 +225,12 @@ impl RunRecord<'_> {
         let (facts, pod) = (&self.facts, &judged.pod);
         let node = facts.known_node(pod).filter(|node| !node.out_of_service);
         let attached = node.and_then(|node| facts.attachments.get(&node.name));
-        let attached = attached
+        let mut attached = attached
             .into_iter()
             .flatten()
             .filter_map(|it| it.volume.as_ref());
         judged.unneeded() != Some(Unneeded::Namespace)
-            && attached
-                .into_iter()
-                .any(|name| judged.volumes().any(|volume| volume.name == *name))
+            && attached.any(|name| judged.volumes().any(|volume| volume.name == *name))
     }
 
     /// Returns the moment by which the volumes of pods that are deleted now are detached, as text.
@@ -317,6 +318,13 @@ pub(crate) fn clock(at: Timestamp) -> String {
 pub(crate) fn is_held(judged: &Judged) -> bool {
     let limit = judged.limit.as_ref();
     limit.is_some_and(|limit| !matches!(limit, Limit::OverCap(_)))
+}
+
+/// Reports whether the pod needs you because its data is, or may be, on its node.
+pub(crate) fn is_local(judged: &Judged) -> bool {
+    let asks = |code| judged.reason.asks.contains(&code);
+    judged.verdict() == Verdict::Manual
+        && (asks(ReasonCode::LocalVolume) || asks(ReasonCode::HostPath))
 }
 
 /// Counts how often each of `all` occurs in `found`; those that never occur have 0.

@@ -11,7 +11,7 @@ use crate::{
     outcome::OutcomeCode,
     report::{
         NAMED,
-        build::{Damage, clock},
+        build::{Damage, clock, is_local},
         document::{Kind, Section, Tone},
         todo::{About, full_name},
     },
@@ -271,10 +271,4 @@ impl<'a> Page<'a> {
         }
         texts
     }
-}
-
-fn is_local(judged: &Judged) -> bool {
-    let asks = |code| judged.reason.asks.contains(&code);
-    judged.verdict() == Verdict::Manual
-        && (asks(ReasonCode::LocalVolume) || asks(ReasonCode::HostPath))
 }

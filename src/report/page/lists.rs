@@ -36,16 +36,55 @@ type Group = (String, Vec<String>);
 impl<'a> Page<'a> {
     /// Lists nodes and pods, those that were deleted first.
     pub(super) fn lists(&self) -> Vec<Section> {
-        let mut lists = vec![self.down(), self.held_pods()];
+        let run = self.run;
+        let is_alive = |it: &Judged| it.code() == ReasonCode::KubeletAlive;
+        let (held, alive) = (self.pods(is_held), self.pods(is_alive));
+        let failed = |it: &Judged| run.outcome(it).filter(|code| !code.went_well());
+        let waits = self.pods(|it| it.verdict() == Verdict::Wait && !is_held(it));
+        let needs_you = self.pods(|it| it.verdict() == Verdict::Manual && !is_alive(it));
+        let left_alone = self.pods(|it| it.verdict() == Verdict::Leave);
+        let needing_you = match run.plan.hold {
+            Some(_) => "WOULD NEED YOU",
+            None => "NEEDS YOU",
+        };
+        let of_alive = "[kubelet-alive] (names: --output=json)".to_owned();
+        let mut lists = vec![
+            self.down(),
+            list("HELD", held.pods.len(), None, counts(&held)),
+        ];
         lists.extend(Effect::ALL.map(|effect| self.reaped(effect)));
         lists.extend([
-            self.not_deleted(),
+            Section {
+                tone: Tone::Bad,
+                ..rows(
+                    "NOT DELETED",
+                    usize::MAX,
+                    &self.pods(|it| failed(it).is_some()),
+                    |it| prefixed(" [", failed(it)) + "]",
+                )
+            },
             self.goes_too(),
             self.afterwards(),
-            self.waits(),
-            self.needs_you(),
-            self.alive(),
-            self.left_alone(),
+            rows("WAITS", NAMES, &waits, |it| match run.reaped_from(it) {
+                Some(from) => format!(" until {}", clock(from)),
+                None => code(it),
+            }),
+            Section {
+                tone: Tone::Bad,
+                ..rows(needing_you, NAMES, &needs_you, |it| {
+                    prefixed(" ", it.copies()) + &code(it)
+                })
+            },
+            // None of them needs you by itself.
+            list(
+                "NEEDS YOU",
+                alive.pods.len(),
+                Some(of_alive),
+                counts(&alive),
+            ),
+            rows("LEFT ALONE", NAMES, &left_alone, |it| {
+                prefixed(" on ", it.pod.node.as_ref()) + &code(it)
+            }),
         ]);
         lists
     }
@@ -87,11 +126,6 @@ impl<'a> Page<'a> {
         )
     }
 
-    fn held_pods(&self) -> Section {
-        let held = self.pods(is_held);
-        list("HELD", held.pods.len(), None, counts(&held))
-    }
-
     fn reaped(&self, effect: Effect) -> Section {
         let pods = self.gone(|it| self.effect(it) == effect);
         let note = match effect {
@@ -99,23 +133,10 @@ impl<'a> Page<'a> {
                 let late = self.gone(|it| self.effect(it) == effect && self.run.detaches_late(it));
                 late.say("(up to 6 minutes later, once the volume is detached: <pods>)")
             }
-            Effect::Leftover | Effect::GoneForGood | Effect::UpToOwner => {
-                joined([effect.means()], "")
-            }
+            _ => joined([effect.means()], ""),
         };
         let heading = effect.as_str().to_uppercase();
         list(&heading, pods.pods.len(), note, grouped(&pods))
-    }
-
-    fn not_deleted(&self) -> Section {
-        let failed = |it: &Judged| self.run.outcome(it).filter(|code| !code.went_well());
-        let pods = self.pods(|it| failed(it).is_some());
-        Section {
-            tone: Tone::Bad,
-            ..rows("NOT DELETED", usize::MAX, &pods, |it| {
-                prefixed(" [", failed(it)) + "]"
-            })
-        }
     }
 
     /// Lists the active pods that a deleted pod controls, which are deleted with it.
@@ -145,49 +166,6 @@ impl<'a> Page<'a> {
             .into_iter()
             .map(|(note, pods)| format!("{}: {note}", About::of(pods).pods()));
         Section::of_texts(Kind::List, "AFTERWARDS", Tone::Plain, texts.sorted())
-    }
-
-    fn waits(&self) -> Section {
-        let pods = self.pods(|it| it.verdict() == Verdict::Wait && !is_held(it));
-        rows("WAITS", NAMES, &pods, |it| match self.run.reaped_from(it) {
-            Some(from) => format!(" until {}", clock(from)),
-            None => code(it),
-        })
-    }
-
-    /// Lists the pods that need you, but for those of a machine that is alive.
-    fn needs_you(&self) -> Section {
-        let pods = self
-            .pods(|it| it.verdict() == Verdict::Manual && it.code() != ReasonCode::KubeletAlive);
-        let heading = match self.run.plan.hold {
-            Some(_) => "WOULD NEED YOU",
-            None => "NEEDS YOU",
-        };
-        Section {
-            tone: Tone::Bad,
-            ..rows(heading, NAMES, &pods, |it| {
-                prefixed(" ", it.copies()) + &code(it)
-            })
-        }
-    }
-
-    /// Counts the pods of machines that are alive, because none needs you by itself.
-    fn alive(&self) -> Section {
-        let pods = self.with_code(ReasonCode::KubeletAlive);
-        let note = "[kubelet-alive] (names: --output=json)";
-        list(
-            "NEEDS YOU",
-            pods.pods.len(),
-            Some(note.to_owned()),
-            counts(&pods),
-        )
-    }
-
-    fn left_alone(&self) -> Section {
-        let pods = self.pods(|it| it.verdict() == Verdict::Leave);
-        rows("LEFT ALONE", NAMES, &pods, |it| {
-            prefixed(" on ", it.pod.node.as_ref()) + &code(it)
-        })
     }
 }
 
