@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     exit::Exit,
-    facts::{NodeRead, PodFacts, Ready},
-    judge::{Evaluation, Judged, PodContext, ReasonCode, Verdict, heard},
+    facts::PodFacts,
+    judge::{Evaluation, Judged, PodContext, ReasonCode, Tie, Verdict},
     words::{about, human_duration, joined, prefixed},
 };
 
@@ -109,8 +109,11 @@ fn document(
         Section::of_texts(Kind::Head, "NOTE", Tone::Bad, run.facts.incomplete.clone()),
         head("why", Some(entry.detail.clone())),
         head("its data", judged.and_then(data)),
-        head("its node", judged.map(|judged| node(run, judged))),
-        head("the pod", judged.map(|judged| pod(run, judged))),
+        head(
+            "its node",
+            entry.node.as_ref().and_then(|name| run.headline_of(name)),
+        ),
+        head("the pod", judged.and_then(|judged| overdue(run, judged))),
         head("by itself", judged.map(|judged| by_itself(run, judged))),
         head("afterwards", entry.note.clone()),
         Section::of_steps("DO", Tone::Bad, now),
@@ -143,66 +146,24 @@ fn document(
     .without_empty()
 }
 
-/// Says where the pod's data is: by the affinity of its volumes, its `hostPath`, and the status of its
-/// `StatefulSet`.
+/// Says what else the pod's PVCs mean, and how many pods of its `StatefulSet` are Ready (its status).
 fn data(judged: &Judged) -> Option<String> {
-    let Judged { pod, reason, .. } = judged;
-    let storage = judged.storage.as_ref()?;
     // The reason names the ties that keep the pod.
-    let ties = joined(reason.ties.iter().filter(|tie| !tie.keeps()), "; ");
-    let paths = joined(&pod.host_paths, ", ").map(|paths| format!("paths of its node: {paths}"));
-    let ready = judged.copies().zip(pod.owner.as_ref());
-    let ready =
-        ready.map(|(copies, owner)| format!("{} {}: {copies} Ready", owner.kind, owner.name));
-    let all = joined(ties.into_iter().chain(paths).chain(ready), ". ");
-    Some(all.unwrap_or_else(|| {
-        format!(
-            "{} PVCs, none of which keeps it on its node",
-            storage.claims().len()
-        )
-    }))
+    let ties = judged.reason.ties.iter().filter(|tie| !tie.keeps());
+    let ready = judged.copies().zip(judged.pod.owner.as_ref());
+    let ready = ready.map(|(copies, owner)| format!("{owner}: {copies} Ready"));
+    joined(ties.map(Tie::to_string).chain(ready), ". ")
 }
 
-fn node(run: &RunRecord<'_>, judged: &Judged) -> String {
-    let (facts, now) = (&run.facts, run.facts.now);
-    let limit = human_duration(run.settings.policy.reap_older_than);
-    let Some(name) = &judged.pod.node else {
-        return "none".to_owned();
-    };
-    match facts.nodes.get(name) {
-        Some(NodeRead::Known(node)) => {
-            let since = node
-                .not_ready_since(now)
-                .filter(|_| node.ready != Ready::True);
-            let time = since.map(|since| about(now.duration_since(since)));
-            let time = time.map(|time| format!("NotReady for {time} (limit {limit}), "));
-            let last = node
-                .last_heard()
-                .map(|last| heard(&last.no_later_than(now), now));
-            let last = last.map_or("no heartbeat is known".to_owned(), |last| {
-                format!("last heartbeat {last}")
-            });
-            format!("{name}: {}{last}", prefixed("", time))
-        }
-        Some(NodeRead::Gone) => format!("{name} no longer exists"),
-        Some(NodeRead::Unread(_)) | None => format!("{name} was not read"),
-    }
-}
-
-fn pod(run: &RunRecord<'_>, judged: &Judged) -> String {
-    let limit = human_duration(run.settings.policy.reap_older_than);
+/// Says for how long the pod is overdue; `None` within its grace period, of which the reason tells.
+fn overdue(run: &RunRecord<'_>, judged: &Judged) -> Option<String> {
     let overdue = run.facts.overdue(&judged.pod);
-    if overdue.is_negative() {
-        format!(
-            "Terminating, within its grace period for another {}",
-            about(-overdue)
-        )
-    } else {
-        format!(
-            "Terminating, overdue for {} (limit {limit})",
-            about(overdue)
-        )
-    }
+    let limit = human_duration(run.settings.policy.reap_older_than);
+    let text = format!(
+        "Terminating, overdue for {} (limit {limit})",
+        about(overdue)
+    );
+    (!overdue.is_negative()).then_some(text)
 }
 
 fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {

@@ -31,7 +31,6 @@ mod types;
 
 pub use self::document::Document;
 pub(crate) use self::explained::explain;
-pub(crate) use self::page::question;
 pub use self::record::RunRecord;
 pub use self::types::{
     BreakerEntry, Explained, NodeEntry, PodEntry, Report, SettingsEntry, Summary,

@@ -26,7 +26,7 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<String> {
     let down = facts.known_nodes().filter(|node| node.ready != Ready::True);
     let of_leaves = down.filter(|node| node.leaf.is_none());
     let mut notices = of_leaves
-        .flat_map(|node| never_evicted(run, node))
+        .filter_map(|node| never_evicted(run, node))
         .collect_vec();
     notices.extend(run.history.nodes.iter().filter_map(came_back));
     notices.extend(run.history.unread.clone());
@@ -47,9 +47,9 @@ fn came_back(node: &RememberedNode) -> Option<String> {
     }
 }
 
-/// Says which pods Kubernetes should have evicted from a dead node, and why it has not. Static pods and
+/// Says which pods Kubernetes should have evicted from a dead node, and why it may not have. Static pods and
 /// pods of a `DaemonSet` belong to their node.
-fn never_evicted(run: &RunRecord<'_>, node: &NodeFacts) -> Vec<String> {
+fn never_evicted(run: &RunRecord<'_>, node: &NodeFacts) -> Option<String> {
     let now = run.facts.now;
     let since = node.not_ready_since(now);
     let is_due = |seconds: i64| {
@@ -57,7 +57,7 @@ fn never_evicted(run: &RunRecord<'_>, node: &NodeFacts) -> Vec<String> {
         since.is_none_or(|since| now.duration_since(since) >= after)
     };
     if !is_due(TOLERATION_SECONDS) {
-        return Vec::new();
+        return None;
     }
     let tolerates = |pod: &PodFacts| match node.ready {
         Ready::False => pod.tolerates_not_ready,
@@ -66,23 +66,15 @@ fn never_evicted(run: &RunRecord<'_>, node: &NodeFacts) -> Vec<String> {
     let belongs =
         |pod: &&PodFacts| matches!(pod.stays, Some(StayReason::DaemonSet | StayReason::Static));
     let pods = run.facts.active.get(&node.name).into_iter().flatten();
-    let (for_ever, mut late): (Vec<_>, Vec<_>) = pods
-        .filter(|pod| !belongs(pod))
-        .partition(|pod| tolerates(pod).is_none());
-    late.retain(|pod| tolerates(pod).is_some_and(is_due));
-    let name = &node.name;
-    let why_for_ever = "They tolerate a dead node without a time limit. To move one, delete it without --force: the next runs judge it like any other.";
-    let why_late = "Their tolerationSeconds have passed: Kubernetes limits evictions while many nodes are NotReady, or kube-controller-manager does not work.";
-    let said = [(for_ever, why_for_ever), (late, why_late)].into_iter();
-    let said = said
-        .filter(|(pods, _)| !pods.is_empty())
-        .map(|(pods, why)| {
-            let pods = pods.iter().sorted_by_key(|pod| (&pod.namespace, &pod.name));
-            let names = pods.map(|pod| full_name(pod) + &prefixed(" of ", pod.workload.as_ref()));
-            format!(
-                "Not evicted from {name}: {}. {why}",
-                listed(&names.collect_vec(), NAMED)
-            )
-        });
-    said.collect()
+    let pods = pods.filter(|pod| !belongs(pod) && tolerates(pod).is_none_or(is_due));
+    let pods = pods.sorted_by_key(|pod| (&pod.namespace, &pod.name));
+    let names = pods.map(|pod| full_name(pod) + &prefixed(" of ", pod.workload.as_ref()));
+    let names = names.collect_vec();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Not evicted from {}: {}. They tolerate a dead node, or Kubernetes evicts nothing: many nodes are NotReady, or kube-controller-manager does not work. To move one, delete it without --force.",
+            node.name,
+            listed(&names, NAMED)
+        )
+    })
 }

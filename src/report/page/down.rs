@@ -99,7 +99,7 @@ impl Page<'_> {
         said.extend(
             self.down
                 .iter()
-                .map(|(state, names)| self.says(state, names)),
+                .map(|(state, names)| run.says(state, names)),
         );
         let not_ready = self.down.iter().filter(|(state, _)| *state != State::Gone);
         let not_ready = not_ready.map(|(_, names)| names.len()).sum::<usize>();
@@ -118,10 +118,18 @@ impl Page<'_> {
         }
         said.join(" ")
     }
+}
+
+impl RunRecord<'_> {
+    /// Says in which state the node is, if it is not Ready.
+    pub fn headline_of(&self, name: &str) -> Option<String> {
+        let state = state(self, name, self.facts.nodes.get(name)?)?;
+        Some(self.says(&state, &[name]))
+    }
 
     /// Says in which state the nodes of these names are.
     fn says(&self, state: &State<'_>, names: &[&str]) -> String {
-        let (facts, now) = (&self.run.facts, self.run.facts.now);
+        let (facts, now) = (&self.facts, self.facts.now);
         let since = prefixed(" ", self.time(names, |node| node.not_ready_since(now)));
         let heard = self.time(names, |node| Some(node.last_heard()?.at.min(now)));
         let silent = heard.map_or_else(|| since.clone(), |time| format!(": silent {time}"));
@@ -166,7 +174,7 @@ impl Page<'_> {
         names: &[&str],
         since: impl Fn(&NodeFacts) -> Option<Timestamp>,
     ) -> Option<String> {
-        let facts = &self.run.facts;
+        let facts = &self.facts;
         let times = names.iter().filter_map(|name| since(facts.known(name)?));
         let (first, last) = times.minmax().into_option()?;
         let (up_to, together) = match last.duration_since(first) {

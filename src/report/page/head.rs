@@ -114,21 +114,13 @@ impl<'a> Page<'a> {
     fn done(&self) -> Vec<String> {
         let outcome = |it: &Judged| self.run.outcome(it);
         let deleted = self.pods(|it| outcome(it) == Some(OutcomeCode::Deleted));
-        let late =
-            |it: &Judged| outcome(it) == Some(OutcomeCode::Deleted) && self.run.detaches_late(it);
-        let failed = |it: &Judged| outcome(it).is_some_and(|it| it.acted() && !it.went_well());
-        let (counted, detached_at) = (self.counted(&deleted), self.run.detached_at());
+        let counted = self.counted(&deleted);
         let texts = [
             deleted.say(&format!("Pods force-deleted, verified gone: {counted}.")),
-            self.say(
-                late,
-                &format!("The volumes of <pods> are detached at {detached_at}."),
-            ),
             self.say(
                 |it| outcome(it) == Some(OutcomeCode::Gone),
                 "Gone before the run came to it: <pods>.",
             ),
-            self.say(failed, "Not deleted: <pods>."),
         ];
         let mut said = self.earlier();
         said.extend(texts.into_iter().flatten());
@@ -253,10 +245,6 @@ impl<'a> Page<'a> {
             planned.say(&format!(
                 "{who} force-deletes pods: {counted}. It does not wait for <nodes>."
             )),
-            self.say(
-                |it| matches!(it.limit, Some(Limit::OverCap(_))),
-                "Left for later runs by --max-deletes: <count>.",
-            ),
             self.say_from(
                 |it| run.reaped_from(it),
                 "From <time> on, a run may take: <pods>.",

@@ -62,20 +62,6 @@ pub fn document(run: &RunRecord<'_>) -> Document {
     .without_empty()
 }
 
-/// Returns what the user sees before the deletes: the pods, what to remember, and what to power off.
-pub fn question(report: &Document) -> Document {
-    let headings = Effect::ALL.map(|effect| effect.as_str().to_uppercase());
-    let is_asked = |section: &&Section| {
-        let heading = section.heading.split(':').next().unwrap_or_default();
-        ["DATA", "AFTERWARDS"].contains(&heading) || headings.iter().any(|it| it == heading)
-    };
-    Document {
-        headline: report.headline.clone(),
-        sections: report.sections.iter().filter(is_asked).cloned().collect(),
-        ..Document::default()
-    }
-}
-
 impl<'a> Page<'a> {
     /// Lists the pods of which `is` holds, with their nodes.
     fn pods(&self, is: impl Fn(&Judged) -> bool) -> About<'a> {

@@ -1,7 +1,6 @@
 //! Chooses what to do: a row for each reason that needs you, and for what else needs you.
 
 use itertools::Itertools as _;
-use jiff::SignedDuration;
 
 use super::{
     About, Todo, Todos,
@@ -16,12 +15,12 @@ use crate::{
     judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     report::{
         NAMED, NAMES,
-        build::{Damage, by_damage, clock},
+        build::{Damage, by_damage, clock, is_local},
         page::State,
         record::RunRecord,
     },
     selector::Target,
-    words::{about, listed, natural, prefixed},
+    words::{human_duration, listed, natural, prefixed},
 };
 
 const TAINT: &str = "the out-of-service taint ends every pod there that does not tolerate it; remove it only after the machine was powered off and on again";
@@ -45,12 +44,14 @@ impl RunRecord<'_> {
             todos.push((Todo::new(GiveUp, each), About::of(last)));
         }
         // If only one pod is there to wait for, the look at its node says so.
-        let looks = todos.iter().filter(|it| it.0.urgency == Look);
-        let looks = looks.filter(|(_, about)| about.pods.len() > 1);
-        let alone = looks.flat_map(|(_, about)| about.pods.clone());
-        let alone = alone.filter(|it| Damage::of(it) == Damage::NoOtherReady);
+        let is_said =
+            |(todo, about): &(Todo, About<'_>)| todo.urgency == Look && about.pods.len() == 1;
+        let alone = by_damage(self.plan.pods.iter().collect()).into_iter();
+        let alone = alone.filter(|it| {
+            is_local(it) && Damage::of(it) == Damage::NoOtherReady && !self.is_held(it)
+        });
         let alone = alone.collect_vec();
-        if !alone.is_empty() {
+        if !alone.is_empty() && !todos.iter().any(is_said) {
             let sentence = "<pods>: only <nodes> or its disk brings it back. Discard nothing.";
             todos.push((Todo::new(BringBack, sentence), About::of(alone)));
         }
@@ -165,12 +166,9 @@ impl RunRecord<'_> {
             )
         }));
         let is_untouched = outcome.is_some_and(|outcome| outcome.code().left_untouched());
-        // A limit that holds the node asks for nothing else.
-        let node = pod.node.as_ref();
-        let is_held = node.is_some_and(|node| self.plan.by_node.contains_key(node));
         let node = self.facts.known_node(pod);
         match judged.verdict() {
-            _ if is_held => {}
+            _ if self.is_held(judged) => {}
             Verdict::Reap if may_run_twice(pod) && !is_untouched => todos.extend(self.off(node)),
             Verdict::Leave if self.hangs(judged) => todos.push(Todo::new(
                 Rest,
@@ -183,6 +181,9 @@ impl RunRecord<'_> {
             }
             Verdict::Manual => todos.extend(self.of_reason(reason.code(), judged, node)),
             _ => {}
+        }
+        if todos.is_empty() && judged.verdict() == Verdict::Manual && !self.is_held(judged) {
+            todos.push(see_why(reason.code()));
         }
         let is_at_rest = matches!(
             reason.code(),
@@ -216,7 +217,7 @@ impl RunRecord<'_> {
                     Some(KubeletSays::ShuttingDown) => "wait until the machine has shut down.",
                     None => "see why the kubelet does not report Ready: restart it or the container runtime. Then it ends the pods.",
                 };
-                let silent = about_time(self.settings.policy.silent_after());
+                let silent = human_duration(self.settings.policy.silent_after());
                 vec![
                     Todo::new(Repair, format!("On <nodes>, {repair}")),
                     Todo::new(Otherwise, format!("Only if that fails, power <nodes> off, which stops what runs there: after {silent} of silence the next run takes over.")),
@@ -347,12 +348,11 @@ impl RunRecord<'_> {
     /// Reports whether the pod starts again with its data if its node comes back: the data is local, wanted, and not
     /// being deleted. Once another machine may write to the node's volumes, nobody waits for it.
     pub(in crate::report) fn restarts_with_its_data(&self, judged: &Judged) -> bool {
-        let asks = |code| judged.reason.asks.contains(&code);
         let mut claims = judged.storage.iter().flat_map(Storage::claims);
         let may_wait = |node: &NodeFacts| {
             !self.was_acted_on(&node.name) && self.volumes_moved_at(&node.name).is_none()
         };
-        (asks(ReasonCode::LocalVolume) || asks(ReasonCode::HostPath))
+        is_local(judged)
             && claims.all(|claim| claim.deletion.is_none())
             && judged.unneeded().is_none()
             && judged.pod.controller.is_some()
@@ -385,8 +385,7 @@ impl RunRecord<'_> {
             let sentence = "Look at <nodes> before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.";
             return Todo::new(Reach, sentence);
         }
-        let is_acted_on = self.was_acted_on(&node.name);
-        if let Some(moved) = self.volumes_moved_at(&node.name).filter(|_| !is_acted_on) {
+        if let Some(moved) = self.volumes_moved_at(&node.name) {
             let since = clock(moved);
             let sentence = format!(
                 "Have you SEEN <nodes> off? If not, POWER IT OFF NOW: its volumes may be in use on other nodes since {since}."
@@ -405,12 +404,18 @@ impl RunRecord<'_> {
             "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data."
         } else if !reaped.iter().any(|it| self.detaches_late(it)) {
             "Power <nodes> off unless it is booting: its old containers may still run."
-        } else if is_acted_on {
+        } else if self.was_acted_on(&node.name) {
             &no_longer_safe
         } else {
             "If <nodes> is not booting, POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes."
         };
         Todo::new(PowerOff, sentence)
+    }
+
+    /// Reports whether a limit holds the pod's node, so that nothing but keeping data is asked for.
+    fn is_held(&self, judged: &Judged) -> bool {
+        let node = judged.pod.node.as_ref();
+        node.is_some_and(|node| self.plan.by_node.contains_key(node))
     }
 
     /// Reports whether the pod hangs on a Ready node.
@@ -478,12 +483,4 @@ fn may_run_twice(pod: &PodFacts) -> bool {
     let never_started =
         pod.phase == "Pending" && pod.containers.running + pod.containers.terminated == 0;
     !never_started && !pod.finished() && !pod.made_by("DaemonSet", "apps")
-}
-
-fn about_time(time: SignedDuration) -> String {
-    let seconds = time.as_secs();
-    match seconds % 60 {
-        0 => format!("{} minutes", seconds / 60),
-        _ => about(time),
-    }
 }
