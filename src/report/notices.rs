@@ -4,7 +4,7 @@
 use itertools::Itertools as _;
 use jiff::SignedDuration;
 
-use super::{record::RunRecord, todo::full_name};
+use super::{NAMES, record::RunRecord, todo::full_name};
 use crate::{
     facts::{NodeFacts, PodFacts, Ready, StayReason},
     history::{CONFIG_MAP, NodeState, RememberedNode},
@@ -17,8 +17,6 @@ const TOLERATION_SECONDS: i64 = 300;
 /// How late an eviction may be: the node controller looks at the nodes every 5 s, and taints one
 /// node of a zone every 10 s.
 const EVICTION_DELAY: SignedDuration = SignedDuration::from_secs(50);
-/// The most names in a sentence.
-const NAMED: usize = 10;
 
 /// Lists the notices of a run, as sentences.
 pub fn of_run(run: &RunRecord<'_>) -> Vec<String> {
@@ -74,7 +72,7 @@ fn never_evicted(run: &RunRecord<'_>, node: &NodeFacts) -> Option<String> {
         format!(
             "Not evicted from {}: {}. They tolerate a dead node, or Kubernetes evicts nothing: many nodes are NotReady, or kube-controller-manager does not work. To move one, delete it without --force.",
             node.name,
-            listed(&names, NAMED)
+            listed(&names, NAMES)
         )
     })
 }
