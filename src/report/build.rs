@@ -9,7 +9,7 @@ use super::{
     notices, page,
     record::RunRecord,
     todo::About,
-    types::{BreakerEntry, NodeEntry, PodEntry, Report, Summary},
+    types::{BreakerEntry, NodeEntry, PodEntry, Report, SettingsEntry, Summary},
 };
 use crate::{
     exit::Exit,
@@ -56,7 +56,12 @@ impl RunRecord<'_> {
             snapshot: settings.task.snapshot(),
             suppose_dead: settings.task.suppose_dead().to_vec(),
             judged_at: facts.now,
-            settings: (*settings).into(),
+            settings: SettingsEntry {
+                namespaces: settings.namespaces.clone(),
+                policy: settings.policy.clone(),
+                limits: settings.limits.clone(),
+                all: settings.all,
+            },
             guard: settings.guard(),
             breaker: self.limit().map(|limit| BreakerEntry {
                 reason: limit.code(),

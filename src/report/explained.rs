@@ -4,7 +4,6 @@ use super::{
     build::{clock, tally},
     document::{Document, Kind, Line, Section, Tone},
     record::RunRecord,
-    todo::{Step, When},
     types::{Explained, PodEntry, Report},
 };
 use crate::{
@@ -100,10 +99,11 @@ fn document(
     let head = |heading: &str, text: Option<String>| {
         Section::of_texts(Kind::Head, heading, Tone::Plain, text)
     };
-    let steps = (1..).zip(entry.steps.iter().cloned());
-    let (now, later) = steps.partition::<Vec<(usize, Step)>, _>(|(_, step)| step.when == When::Now);
+    let [now, later] = Section::of_steps("DO", usize::MAX, entry.steps.clone());
     let never = (entry.verdict == Some(Verdict::Manual))
         .then_some("force-delete it, strip a finalizer, or delete a VolumeAttachment.");
+    let unread = run.facts.errors.iter();
+    let unread = unread.map(|error| format!("{}: {}", error.what, error.cause));
     let source = prefixed(" from ", run.settings.task.snapshot());
     let sections = [
         Section::of_texts(Kind::Head, "NOTE", Tone::Bad, run.facts.incomplete.clone()),
@@ -116,20 +116,12 @@ fn document(
         head("the pod", judged.and_then(|judged| overdue(run, judged))),
         head("by itself", judged.map(|judged| by_itself(run, judged))),
         head("afterwards", entry.note.clone()),
-        Section::of_steps("DO", Tone::Bad, now),
-        Section::of_steps("CAN WAIT UNTIL MORNING", Tone::Plain, later),
+        now,
+        later,
         Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, never.map(str::to_owned)),
         of_rules("RULES", rules),
         of_rules("LIMITS", limits),
-        Section::of_texts(
-            Kind::List,
-            "NOT READ",
-            Tone::Bad,
-            run.facts
-                .errors
-                .iter()
-                .map(|error| format!("{}: {}", error.what, error.cause)),
-        ),
+        Section::of_texts(Kind::List, "NOT READ", Tone::Bad, unread),
         Section::of_texts(
             Kind::List,
             "NOT SEEN",

@@ -3,7 +3,7 @@
 //! Two of them destroy something: the delete of a PVC, and the out-of-service taint. Both begin with a check
 //! that the node is still as it was judged, and do nothing otherwise.
 
-use std::{borrow::Cow, path::Path};
+use std::borrow::Cow;
 
 use itertools::Itertools as _;
 
@@ -17,7 +17,8 @@ impl Target {
     /// Returns the options that point kubectl, or this program, at the cluster, each preceded by a
     /// space.
     fn options(&self) -> String {
-        let file = self.kubeconfig.as_ref().map(|file| quoted_path(file));
+        let file = self.kubeconfig.as_ref();
+        let file = file.map(|file| quoted(&file.to_string_lossy()));
         let context = self.context.as_deref().map(quoted);
         prefixed(" --kubeconfig ", file) + &prefixed(" --context ", context)
     }
@@ -88,11 +89,7 @@ impl Target {
     }
 }
 
-/// Returns a path as one word of a shell command.
-fn quoted_path(path: &Path) -> String {
-    quoted(&path.to_string_lossy())
-}
-
+/// Returns one word of a shell command.
 fn quoted(word: &str) -> String {
     // shlex quotes more than a shell requires: it would also quote pods,pvc and --tail=50.
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,:=@%+".contains(letter);

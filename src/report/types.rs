@@ -13,7 +13,7 @@ use crate::{
     judge::{Evaluation, Limits, Policy, ReasonCode, Verdict},
     outcome::OutcomeCode,
     selector::NamespaceFilter,
-    settings::{GuardCode, Mode, Settings},
+    settings::{GuardCode, Mode},
 };
 
 in_json! {
@@ -228,17 +228,6 @@ impl From<&PodFacts> for PodEntry {
             deletion_requested: pod.deletion_requested(),
             deletion_deadline: pod.deletion.map(|its| its.deadline),
             ..Self::default()
-        }
-    }
-}
-
-impl From<&Settings> for SettingsEntry {
-    fn from(settings: &Settings) -> Self {
-        Self {
-            namespaces: settings.namespaces.clone(),
-            policy: settings.policy.clone(),
-            limits: settings.limits.clone(),
-            all: settings.all,
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{
     document::{Document, Kind, Section, Tone},
     notices,
     record::RunRecord,
-    todo::{About, Step, Todos, Urgency, When},
+    todo::{About, Todos, Urgency},
 };
 use crate::{
     exit::Exit,
@@ -140,15 +140,7 @@ impl<'a> Page<'a> {
                 Section::default(),
             ];
         }
-        let (now, later) = (1..)
-            .zip(steps)
-            .partition::<Vec<(usize, Step)>, _>(|(number, step)| {
-                *number <= AT_NIGHT && step.when == When::Now
-            });
-        [
-            Section::of_steps("NOW", Tone::Bad, now),
-            Section::of_steps("CAN WAIT UNTIL MORNING", Tone::Plain, later),
-        ]
+        Section::of_steps("NOW", AT_NIGHT, steps)
     }
 
     fn never(&self) -> Section {

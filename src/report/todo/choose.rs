@@ -28,10 +28,10 @@ const TAINT: &str = "the out-of-service taint ends every pod there that does not
 impl RunRecord<'_> {
     /// Lists what to do about the whole run, and about each pod.
     pub fn todos(&self) -> Todos<'_> {
-        let pods = by_damage(self.plan.pods.iter().collect()).into_iter();
-        let of_pods = pods.flat_map(|judged| {
+        let pods = by_damage(self.plan.pods.iter().collect());
+        let of_pods = pods.iter().flat_map(|judged| {
             let todos = self.todos_of(judged).into_iter();
-            todos.map(move |todo| (todo, judged))
+            todos.map(move |todo| (todo, *judged))
         });
         let mut todos = join(of_pods.filter(|(todo, _)| todo.urgency != IfAsked));
         // Data is given up one pod at a time: a report has the command only if one pod needs it.
@@ -46,8 +46,7 @@ impl RunRecord<'_> {
         // If only one pod is there to wait for, the look at its node says so.
         let is_said =
             |(todo, about): &(Todo, About<'_>)| todo.urgency == Look && about.pods.len() == 1;
-        let alone = by_damage(self.plan.pods.iter().collect()).into_iter();
-        let alone = alone.filter(|it| {
+        let alone = pods.iter().copied().filter(|it| {
             is_local(it) && Damage::of(it) == Damage::NoOtherReady && !self.is_held(it)
         });
         let alone = alone.collect_vec();
