@@ -75,12 +75,9 @@ pub async fn gather<S: Source>(
     let others = read_each(others.collect_vec(), async |name| reader.node(name).await);
     facts.nodes.extend(others.await);
     if !all {
-        let found = pods.len();
         // A file shows these pods too; one that hangs for long is named.
         let hangs = |pod: &PodFacts| facts.overdue(pod) >= HANGS && rows.pod_lists.is_some();
         pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod) || hangs(pod));
-        // Only a source that shows the pods of Ready nodes tells how many there are.
-        facts.on_ready_nodes = rows.pod_lists.as_ref().map_or(0, |_| found - pods.len());
     }
     facts.unmatched_namespaces = unmatched(reader.wanted, &namespaces, &pods);
     note_missing_leases(reader, &mut facts, &rows, &pods);
