@@ -41,7 +41,8 @@ pub struct Options {
     #[arg(help_heading = LIMITS, long)]
     pub require_guard: bool,
 
-    /// Report Terminating pods on Ready nodes too
+    /// Report Terminating pods on Ready nodes too. What pods own elsewhere, and pods that are Pending for a node that is gone,
+    /// only the audit of a saved file shows (--snapshot)
     #[arg(help_heading = REPORT, long, hide_short_help = true)]
     pub all: bool,
 

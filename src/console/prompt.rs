@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     judge::Verdict,
-    report::{self, Report, text},
+    report::{Report, text},
     stop::Stop,
 };
 
@@ -20,7 +20,7 @@ pub fn is_possible() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
 }
 
-/// Shows what would be deleted in `place` according to `report`, and asks for a yes. Returns
+/// Shows the report of what would be deleted in `place`, and asks for a yes. Returns
 /// `false` for any other reply, and if there is no reply within a minute or before the run has to
 /// end.
 pub async fn confirm(place: &str, report: &Report, stop: &Stop) -> bool {
@@ -50,7 +50,7 @@ fn is_yes(answer: &str) -> bool {
 }
 
 fn question(place: &str, report: &Report) -> String {
-    let listed = text::write(&report::question(&report.document), text::Screen::default());
+    let listed = text::write(&report.document, text::Screen::default());
     let these = match report.summary.verdicts[&Verdict::Reap] {
         1 => "this pod".to_owned(),
         pods => format!("these {pods} pods"),

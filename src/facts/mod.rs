@@ -93,9 +93,6 @@ pub struct ClusterFacts {
     pub active: BTreeMap<String, Vec<PodFacts>>,
     /// The number of namespaces, if the namespace filter matches none of them and no pod.
     pub unmatched_namespaces: Option<usize>,
-    /// The number of Terminating pods on Ready nodes that are left out, if the source shows such
-    /// pods without a request for them.
-    pub on_ready_nodes: usize,
     /// The active pods that a pod controls, by its UID, if all pods were listed.
     pub owned_by_pods: BTreeMap<Uid, Vec<String>>,
     /// What waits for a node that no longer exists, if all pods were listed.

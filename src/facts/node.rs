@@ -103,14 +103,6 @@ impl NodeFacts {
         self.life.as_ref().is_some_and(|life| life.named_by.is_ok())
     }
 
-    /// Reports whether it is unknown if the API server on this control plane node is alive: no API
-    /// server's lease that could be read names the node's host.
-    pub fn lacks_api_server(&self) -> bool {
-        self.control_plane
-            && self.other_leases_were_read()
-            && self.heard_by(SignBy::ApiServer).is_none()
-    }
-
     /// Adds heartbeats. Only the last one of each source is kept.
     pub fn hear(&mut self, reports: impl IntoIterator<Item = Heard>) {
         self.heard.extend(reports);

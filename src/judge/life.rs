@@ -14,7 +14,9 @@ use super::{
     reason::{Cause, Finding, Missing, Seen, does_not_apply, lacks_fact},
     sentence::last_heartbeat,
 };
-use crate::facts::{ClusterFacts, Heard, JOB_TRACKING, NodeFacts, PodFacts, Ready, SignBy, Unread};
+use crate::facts::{
+    ClusterFacts, Containers, Heard, JOB_TRACKING, NodeFacts, PodFacts, Ready, SignBy, Unread,
+};
 
 /// The age below which a heartbeat is a sign of life, whatever its source: twice the longest
 /// interval at which any of the sources writes, plus a minute.
@@ -154,7 +156,8 @@ pub(super) fn kubelet_alive(case: &PodContext<'_>) -> Finding {
             signs,
             now: case.now,
             kubelet_says: node.kubelet_says.filter(|_| reports),
-            containers: Some(case.pod.containers).filter(|all| reports && all.count() > 0),
+            containers: Some(case.pod.containers)
+                .filter(|all| reports && *all != Containers::default()),
         });
     }
     match node.unread() {

@@ -24,7 +24,7 @@ pub use self::context::PodContext;
 pub use self::limits::{Judged, Limit, MAX_NODES_IGNORED, Plan};
 pub use self::policy::{Limits, Policy, kind, same_kind, span};
 pub use self::reason::{Cause, GraceCut, Missing, Note, Reason, Seen, SharedDisk};
-pub use self::sentence::{heard, reported, unread_facts};
+pub use self::sentence::{heard, kubelet_reports, reported, unread_facts};
 pub use self::storage::selectors;
 pub use self::tie::{Doubt, Location, Owned, Tie, TieKind, Wanted};
 use crate::codes::entry;

@@ -123,7 +123,7 @@ pub(super) fn containers_run(counts: Option<Containers>) -> String {
 }
 
 /// Says what the kubelet reports, as a sentence to follow others.
-pub(super) fn kubelet_reports(fault: Option<KubeletSays>) -> &'static str {
+pub fn kubelet_reports(fault: Option<KubeletSays>) -> &'static str {
     match fault {
         Some(KubeletSays::ShuttingDown) => " Its kubelet says that the node is shutting down.",
         Some(KubeletSays::Runtime) => " Its kubelet says that the container runtime does not work.",

@@ -9,13 +9,13 @@ use super::{
     notices, page,
     record::RunRecord,
     todo::About,
-    types::{BreakerEntry, NodeEntry, PodEntry, Report, Summary},
+    types::{BreakerEntry, NodeEntry, PodEntry, Report, SettingsEntry, Summary},
 };
 use crate::{
     exit::Exit,
     facts::{NodeRead, Ready, Unneeded, Zone},
     history::{NodeState, RememberedNode},
-    judge::{Judged, Limit, Note, Plan, PodContext, ReasonCode, TieKind, Verdict},
+    judge::{Judged, Limit, Note, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode},
     words::{joined, natural},
 };
@@ -56,9 +56,19 @@ impl RunRecord<'_> {
             snapshot: settings.task.snapshot(),
             suppose_dead: settings.task.suppose_dead().to_vec(),
             judged_at: facts.now,
-            settings: (*settings).into(),
+            settings: SettingsEntry {
+                namespaces: settings.namespaces.clone(),
+                policy: settings.policy.clone(),
+                limits: settings.limits.clone(),
+                all: settings.all,
+            },
             guard: settings.guard(),
-            breaker: BreakerEntry::of(plan),
+            breaker: self.limit().map(|limit| BreakerEntry {
+                reason: limit.code(),
+                detail: self.limits().map(Limit::state).join("; "),
+                zones: plan.zones.keys().map(Zone::to_string).collect(),
+                held: plan.pods.iter().filter(|it| is_held(it)).count(),
+            }),
             summary: Summary {
                 nodes: facts.node_count,
                 nodes_not_ready: nodes.len(),
@@ -71,7 +81,7 @@ impl RunRecord<'_> {
             steps: self
                 .todos_of_run()
                 .iter()
-                .map(|(todo, about)| self.step(todo, about))
+                .map(|todo| self.step(todo, &About::default()))
                 .collect(),
             history: self.history.clone(),
             errors: facts.errors.clone(),
@@ -88,15 +98,9 @@ impl RunRecord<'_> {
         let pod = &judged.pod;
         let outcome = self.outcomes.get(&pod.uid);
         let about = About::of(vec![judged]);
-        let todos = self.todos_of(judged).into_iter().sorted().dedup();
+        let todos = self.todos_of(judged);
         PodEntry {
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            uid: pod.uid.to_string(),
-            node: pod.node.clone(),
             owner: pod.owner.clone(),
-            deletion_requested: pod.deletion_requested(),
-            deletion_deadline: Some(pod.deletion_deadline()),
             overdue_seconds: Some(self.facts.overdue(pod).as_secs()),
             verdict: Some(judged.verdict()),
             reason: Some(judged.code()),
@@ -105,9 +109,20 @@ impl RunRecord<'_> {
             outcome_detail: outcome.map(Outcome::sentence),
             reaped_from: self.reaped_from(judged),
             ready_copies: judged.copies().map(|copies| copies.to_string()),
-            note: joined(self.notes(judged), "; ").filter(|_| judged.limit.is_none()),
-            steps: todos.map(|todo| self.step(&todo, &about)).collect(),
+            note: joined(self.notes(judged), "; "),
+            steps: todos.iter().map(|todo| self.step(todo, &about)).collect(),
+            ..PodEntry::from(pod)
         }
+    }
+
+    /// Lists the limits that hold the whole run or some zones.
+    pub(crate) fn limits(&self) -> impl Iterator<Item = &Limit> {
+        self.plan.hold.iter().chain(self.plan.zones.values())
+    }
+
+    /// Returns the limit that holds the run, or the first that holds a zone.
+    pub(crate) fn limit(&self) -> Option<&Limit> {
+        self.limits().next()
     }
 
     pub(crate) fn exit(&self) -> Exit {
@@ -175,13 +190,16 @@ impl RunRecord<'_> {
         case.reaped_from().filter(|_| waits)
     }
 
-    /// Lists the notes to remember once the pod is reaped; none if the rules do not reap the pod.
+    /// Lists the notes to remember once the pod is reaped; none if it is not.
     pub(crate) fn notes(&self, judged: &Judged) -> Vec<String> {
-        let Judged { pod, reason, .. } = judged;
         let mut notes = Vec::new();
-        if reason.verdict() == Verdict::Reap {
+        if judged.verdict() == Verdict::Reap {
             // The pod's author may write a text that looks like a note of ours.
-            let said = pod.after_reap.iter().map(|note| note.replace('\'', "\""));
+            let said = judged
+                .pod
+                .after_reap
+                .iter()
+                .map(|note| note.replace('\'', "\""));
             notes.extend(said.map(|note| format!("'{note}' (its own note)")));
             notes.extend(self.worth_noting(judged).map(|note| note.to_string()));
         }
@@ -212,14 +230,12 @@ impl RunRecord<'_> {
         let (facts, pod) = (&self.facts, &judged.pod);
         let node = facts.known_node(pod).filter(|node| !node.out_of_service);
         let attached = node.and_then(|node| facts.attachments.get(&node.name));
-        let attached = attached
+        let mut attached = attached
             .into_iter()
             .flatten()
             .filter_map(|it| it.volume.as_ref());
         judged.unneeded() != Some(Unneeded::Namespace)
-            && attached
-                .into_iter()
-                .any(|name| judged.volumes().any(|volume| volume.name == *name))
+            && attached.any(|name| judged.volumes().any(|volume| volume.name == *name))
     }
 
     /// Returns the moment by which the volumes of pods that are deleted now are detached, as text.
@@ -303,22 +319,17 @@ pub(crate) fn clock(at: Timestamp) -> String {
     at.strftime("%RZ").to_string()
 }
 
-impl BreakerEntry {
-    /// Describes the limits that hold the whole run or some zones; `None` if no limit does.
-    pub fn of(plan: &Plan) -> Option<Self> {
-        let holds = plan.hold.iter().chain(plan.zones.values()).collect_vec();
-        let hold = holds.first()?;
-        let is_held = |judged: &&Judged| {
-            let limit = judged.limit.as_ref();
-            limit.is_some_and(|limit| !matches!(limit, Limit::OverCap(_)))
-        };
-        Some(Self {
-            reason: hold.code(),
-            detail: holds.iter().map(|hold| hold.state()).join("; "),
-            zones: plan.zones.keys().map(Zone::to_string).collect(),
-            held: plan.pods.iter().filter(is_held).count(),
-        })
-    }
+/// Reports whether a limit other than the cap holds the pod.
+pub(crate) fn is_held(judged: &Judged) -> bool {
+    let limit = judged.limit.as_ref();
+    limit.is_some_and(|limit| !matches!(limit, Limit::OverCap(_)))
+}
+
+/// Reports whether the pod needs you because its data is, or may be, on its node.
+pub(crate) fn is_local(judged: &Judged) -> bool {
+    let asks = |code| judged.reason.asks.contains(&code);
+    judged.verdict() == Verdict::Manual
+        && (asks(ReasonCode::LocalVolume) || asks(ReasonCode::HostPath))
 }
 
 /// Counts how often each of `all` occurs in `found`; those that never occur have 0.

@@ -1,6 +1,6 @@
 //! The document: what a report says to people, before it becomes text or HTML.
 
-use super::todo::Step;
+use super::todo::{Step, When};
 use crate::codes::codes;
 
 /// A report for people. Every writer shows all of it, in this order.
@@ -82,17 +82,30 @@ impl Document {
 }
 
 impl Section {
-    /// Returns a section of numbered steps.
-    pub fn of_steps(heading: &str, tone: Tone, steps: Vec<(usize, Step)>) -> Self {
-        let steps = steps.into_iter();
-        Self {
-            kind: Kind::Steps,
-            heading: heading.to_owned(),
-            tone,
-            lines: steps
-                .map(|(number, step)| Line::Step(number, step))
-                .collect(),
-        }
+    /// Returns two sections of steps that are numbered through: at most `most` for now, and the rest.
+    pub fn of_steps(
+        heading: &str,
+        most: usize,
+        steps: impl IntoIterator<Item = Step>,
+    ) -> [Self; 2] {
+        let steps = (1..).zip(steps);
+        let (now, later) = steps
+            .partition::<Vec<_>, _>(|(number, step)| *number <= most && step.when == When::Now);
+        let section = |heading: &str, tone, steps: Vec<(usize, Step)>| {
+            let lines = steps
+                .into_iter()
+                .map(|(number, step)| Line::Step(number, step));
+            Self {
+                kind: Kind::Steps,
+                heading: heading.to_owned(),
+                tone,
+                lines: lines.collect(),
+            }
+        };
+        [
+            section(heading, Tone::Bad, now),
+            section("CAN WAIT UNTIL MORNING", Tone::Plain, later),
+        ]
     }
 
     /// Returns a section of paragraphs.

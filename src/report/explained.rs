@@ -4,13 +4,12 @@ use super::{
     build::{clock, tally},
     document::{Document, Kind, Line, Section, Tone},
     record::RunRecord,
-    todo::{Step, Todo, When},
     types::{Explained, PodEntry, Report},
 };
 use crate::{
     exit::Exit,
-    facts::{NodeRead, PodFacts, Ready},
-    judge::{Evaluation, Judged, PodContext, ReasonCode, Verdict, heard},
+    facts::PodFacts,
+    judge::{Evaluation, Judged, PodContext, ReasonCode, Tie, Verdict},
     words::{about, human_duration, joined, prefixed},
 };
 
@@ -36,8 +35,6 @@ pub fn explain(
         Ok(judged) => (Some(judged), run.pod(judged)),
         Err(why) => {
             let entry = PodEntry {
-                deletion_requested: pod.deletion_requested(),
-                deletion_deadline: pod.deletion.map(|its| its.deadline),
                 overdue_seconds: in_plan.map(|it| run.facts.overdue(&it.pod).as_secs()),
                 detail: why,
                 ..PodEntry::from(pod)
@@ -102,33 +99,29 @@ fn document(
     let head = |heading: &str, text: Option<String>| {
         Section::of_texts(Kind::Head, heading, Tone::Plain, text)
     };
-    let steps = (1..).zip(entry.steps.iter().cloned());
-    let (now, later) = steps.partition::<Vec<(usize, Step)>, _>(|(_, step)| step.when == When::Now);
+    let [now, later] = Section::of_steps("DO", usize::MAX, entry.steps.clone());
     let never = (entry.verdict == Some(Verdict::Manual))
         .then_some("force-delete it, strip a finalizer, or delete a VolumeAttachment.");
+    let unread = run.facts.errors.iter();
+    let unread = unread.map(|error| format!("{}: {}", error.what, error.cause));
     let source = prefixed(" from ", run.settings.task.snapshot());
     let sections = [
         Section::of_texts(Kind::Head, "NOTE", Tone::Bad, run.facts.incomplete.clone()),
         head("why", Some(entry.detail.clone())),
         head("its data", judged.and_then(data)),
-        head("its node", judged.map(|judged| node(run, judged))),
-        head("the pod", judged.map(|judged| pod(run, judged))),
+        head(
+            "its node",
+            entry.node.as_ref().and_then(|name| run.headline_of(name)),
+        ),
+        head("the pod", judged.and_then(|judged| overdue(run, judged))),
         head("by itself", judged.map(|judged| by_itself(run, judged))),
         head("afterwards", entry.note.clone()),
-        Section::of_steps("DO", Tone::Bad, now),
-        Section::of_steps("CAN WAIT UNTIL MORNING", Tone::Plain, later),
+        now,
+        later,
         Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, never.map(str::to_owned)),
         of_rules("RULES", rules),
         of_rules("LIMITS", limits),
-        Section::of_texts(
-            Kind::List,
-            "NOT READ",
-            Tone::Bad,
-            run.facts
-                .errors
-                .iter()
-                .map(|error| format!("{}: {}", error.what, error.cause)),
-        ),
+        Section::of_texts(Kind::List, "NOT READ", Tone::Bad, unread),
         Section::of_texts(
             Kind::List,
             "NOT SEEN",
@@ -145,77 +138,32 @@ fn document(
     .without_empty()
 }
 
-/// Says where the pod's data is: by the affinity of its volumes, its `hostPath`, and the status of its
-/// `StatefulSet`.
+/// Says what else the pod's PVCs mean, and how many pods of its `StatefulSet` are Ready (its status).
 fn data(judged: &Judged) -> Option<String> {
-    let Judged { pod, reason, .. } = judged;
-    let storage = judged.storage.as_ref()?;
     // The reason names the ties that keep the pod.
-    let ties = joined(reason.ties.iter().filter(|tie| !tie.keeps()), "; ");
-    let paths = joined(&pod.host_paths, ", ").map(|paths| format!("paths of its node: {paths}"));
-    let ready = judged.copies().zip(pod.owner.as_ref());
-    let ready =
-        ready.map(|(copies, owner)| format!("{} {}: {copies} Ready", owner.kind, owner.name));
-    let all = joined(ties.into_iter().chain(paths).chain(ready), ". ");
-    Some(all.unwrap_or_else(|| {
-        format!(
-            "{} PVCs, none of which keeps it on its node",
-            storage.claims().len()
-        )
-    }))
+    let ties = judged.reason.ties.iter().filter(|tie| !tie.keeps());
+    let ready = judged.copies().zip(judged.pod.owner.as_ref());
+    let ready = ready.map(|(copies, owner)| format!("{owner}: {copies} Ready"));
+    joined(ties.map(Tie::to_string).chain(ready), ". ")
 }
 
-fn node(run: &RunRecord<'_>, judged: &Judged) -> String {
-    let (facts, now) = (&run.facts, run.facts.now);
-    let limit = human_duration(run.settings.policy.reap_older_than);
-    let Some(name) = &judged.pod.node else {
-        return "none".to_owned();
-    };
-    match facts.nodes.get(name) {
-        Some(NodeRead::Known(node)) => {
-            let since = node
-                .not_ready_since(now)
-                .filter(|_| node.ready != Ready::True);
-            let time = since.map(|since| about(now.duration_since(since)));
-            let time = time.map(|time| format!("NotReady for {time} (limit {limit}), "));
-            let last = node
-                .last_heard()
-                .map(|last| heard(&last.no_later_than(now), now));
-            let last = last.map_or("no heartbeat is known".to_owned(), |last| {
-                format!("last heartbeat {last}")
-            });
-            format!("{name}: {}{last}", prefixed("", time))
-        }
-        Some(NodeRead::Gone) => format!("{name} no longer exists"),
-        Some(NodeRead::Unread(_)) | None => format!("{name} was not read"),
-    }
-}
-
-fn pod(run: &RunRecord<'_>, judged: &Judged) -> String {
-    let limit = human_duration(run.settings.policy.reap_older_than);
+/// Says for how long the pod is overdue; `None` within its grace period, of which the reason tells.
+fn overdue(run: &RunRecord<'_>, judged: &Judged) -> Option<String> {
     let overdue = run.facts.overdue(&judged.pod);
-    if overdue.is_negative() {
-        format!(
-            "Terminating, within its grace period for another {}",
-            about(-overdue)
-        )
-    } else {
-        format!(
-            "Terminating, overdue for {} (limit {limit})",
-            about(overdue)
-        )
-    }
+    let limit = human_duration(run.settings.policy.reap_older_than);
+    let text = format!(
+        "Terminating, overdue for {} (limit {limit})",
+        about(overdue)
+    );
+    (!overdue.is_negative()).then_some(text)
 }
 
 fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
-    let todos = run.todos_of(judged);
     let node = judged.pod.node.as_deref().unwrap_or("its node");
     match (run.reaped_from(judged), judged.verdict()) {
         (Some(from), _) => format!("A run may delete it from {} on.", clock(from)),
         (None, Verdict::Reap) => "The next run deletes it.".to_owned(),
-        (None, Verdict::Manual)
-            if todos.contains(&Todo::Look) || todos.contains(&Todo::BringBack) =>
-        {
+        (None, Verdict::Manual) if run.restarts_with_its_data(judged) => {
             format!("If {node} comes back, it restarts with its data. Otherwise nothing happens.")
         }
         (None, Verdict::Manual) => "Nothing happens to it.".to_owned(),

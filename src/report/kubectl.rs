@@ -3,13 +3,13 @@
 //! Two of them destroy something: the delete of a PVC, and the out-of-service taint. Both begin with a check
 //! that the node is still as it was judged, and do nothing otherwise.
 
-use std::{borrow::Cow, path::Path};
+use std::borrow::Cow;
 
 use itertools::Itertools as _;
 
 use crate::{
     facts::{NodeFacts, OUT_OF_SERVICE, Ready, Uid},
-    selector::Target,
+    selector::{Target, is_name},
     words::prefixed,
 };
 
@@ -17,7 +17,8 @@ impl Target {
     /// Returns the options that point kubectl, or this program, at the cluster, each preceded by a
     /// space.
     fn options(&self) -> String {
-        let file = self.kubeconfig.as_ref().map(|file| quoted_path(file));
+        let file = self.kubeconfig.as_ref();
+        let file = file.map(|file| quoted(&file.to_string_lossy()));
         let context = self.context.as_deref().map(quoted);
         prefixed(" --kubeconfig ", file) + &prefixed(" --context ", context)
     }
@@ -35,12 +36,9 @@ impl Target {
         namespace: &str,
         claim: &str,
         uid: &Uid,
-    ) -> String {
-        format!(
-            "{} && {}",
-            self.still_as_judged(node),
-            self.delete_by_uid(namespace, claim, uid)
-        )
+    ) -> Option<String> {
+        let delete = self.delete_by_uid(namespace, claim, uid)?;
+        Some(format!("{} && {delete}", self.still_as_judged(node)))
     }
 
     /// Returns the command that deletes a PVC of a Pending pod. It does nothing if the pod is another one or is no
@@ -50,24 +48,23 @@ impl Target {
         (namespace, pod, uid): (&str, &str, &Uid),
         claim: &str,
         claim_uid: &Uid,
-    ) -> String {
+    ) -> Option<String> {
+        let delete = self.delete_by_uid(namespace, claim, claim_uid)?;
         let status = "jsonpath={.metadata.uid}/{.status.phase}";
         let get = self.command(&["get", "pod", "-n", namespace, pod, "-o", status]);
-        format!(
-            "{get} | grep -qxF -- {} && {}",
-            quoted(&format!("{uid}/Pending")),
-            self.delete_by_uid(namespace, claim, claim_uid)
-        )
+        let pending = quoted(&format!("{uid}/Pending"));
+        Some(format!("{get} | grep -qxF -- {pending} && {delete}"))
     }
 
-    fn delete_by_uid(&self, namespace: &str, claim: &str, uid: &Uid) -> String {
+    /// Returns the command that deletes a PVC; `None` if its path would be that of something else.
+    fn delete_by_uid(&self, namespace: &str, claim: &str, uid: &Uid) -> Option<String> {
+        if !is_name(namespace) || !is_name(claim) {
+            return None;
+        }
         let options = format!(r#"{{"preconditions":{{"uid":"{uid}"}}}}"#);
         let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}");
-        format!(
-            "echo {} | {}",
-            quoted(&options),
-            self.command(&["delete", "--raw", &path, "-f", "-"])
-        )
+        let delete = self.command(&["delete", "--raw", &path, "-f", "-"]);
+        Some(format!("echo {} | {delete}", quoted(&options)))
     }
 
     /// Returns the command that sets the out-of-service taint. It does nothing if the node is no
@@ -92,11 +89,7 @@ impl Target {
     }
 }
 
-/// Returns a path as one word of a shell command.
-fn quoted_path(path: &Path) -> String {
-    quoted(&path.to_string_lossy())
-}
-
+/// Returns one word of a shell command.
 fn quoted(word: &str) -> String {
     // shlex quotes more than a shell requires: it would also quote pods,pvc and --tail=50.
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,:=@%+".contains(letter);

@@ -31,7 +31,6 @@ mod types;
 
 pub use self::document::Document;
 pub(crate) use self::explained::explain;
-pub(crate) use self::page::question;
 pub use self::record::RunRecord;
 pub use self::types::{
     BreakerEntry, Explained, NodeEntry, PodEntry, Report, SettingsEntry, Summary,
@@ -39,5 +38,7 @@ pub use self::types::{
 
 /// The most names that a list shows unless each of them was or would be deleted.
 pub const NAMES: usize = 30;
+/// The most names in a sentence.
+const NAMED: usize = 3;
 #[cfg(test)]
 mod tests;

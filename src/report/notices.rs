@@ -1,61 +1,31 @@
 //! What to know besides the verdicts, because silence reads as an all-clear. No notice changes the
 //! exit code.
 
-use std::collections::BTreeMap;
-
 use itertools::Itertools as _;
 use jiff::SignedDuration;
 
-use super::{
-    record::RunRecord,
-    todo::{About, full_name},
-};
+use super::{NAMES, record::RunRecord, todo::full_name};
 use crate::{
     facts::{NodeFacts, PodFacts, Ready},
     history::{CONFIG_MAP, NodeState, RememberedNode},
-    judge::{Judged, Limit, ReasonCode, Verdict},
-    words::{human_duration, listed, prefixed},
+    words::{listed, prefixed},
 };
 
-/// A wait is long once it has lasted for more than this many thresholds. Many runs have then
-/// passed.
-const LONG_WAIT_THRESHOLDS: i32 = 12;
-/// The threshold that long waits are measured by if the thresholds of the run are zero.
-const LEAST_THRESHOLD: SignedDuration = SignedDuration::from_mins(1);
 /// Seconds for which most pods tolerate a NotReady node. Before they have passed, no eviction is
 /// missing.
 const TOLERATION_SECONDS: i64 = 300;
 /// How late an eviction may be: the node controller looks at the nodes every 5 s, and taints one
 /// node of a zone every 10 s.
 const EVICTION_DELAY: SignedDuration = SignedDuration::from_secs(50);
-/// The most names in a sentence.
-const NAMED: usize = 10;
 
 /// Lists the notices of a run, as sentences.
 pub fn of_run(run: &RunRecord<'_>) -> Vec<String> {
     let facts = &run.facts;
     let down = facts.known_nodes().filter(|node| node.ready != Ready::True);
-    let silent = down
-        .clone()
-        .filter(|node| node.lacks_api_server())
-        .map(|node| &node.name)
-        .collect_vec();
-    let unknown = (!silent.is_empty()).then(|| {
-        format!(
-            "No API server's lease in kube-system names the host of {}: whether the API server there runs is not known.",
-            listed(&silent, NAMED)
-        )
-    });
-    let elsewhere = Some(facts.on_ready_nodes).filter(|count| *count > 0);
-    let elsewhere = elsewhere
-        .map(|count| format!("Terminating pods on Ready nodes, which --all lists: {count}."));
     let of_leaves = down.filter(|node| node.leaf.is_none());
     let mut notices = of_leaves
-        .flat_map(|node| never_evicted(run, node))
+        .filter_map(|node| never_evicted(run, node))
         .collect_vec();
-    notices.extend(unknown);
-    notices.extend(long_waits(run));
-    notices.extend(elsewhere);
     notices.extend(run.history.nodes.iter().filter_map(came_back));
     notices.extend(run.history.unread.clone());
     notices
@@ -75,9 +45,9 @@ fn came_back(node: &RememberedNode) -> Option<String> {
     }
 }
 
-/// Says which pods Kubernetes should have evicted from a dead node, and why it has not. Static pods and
+/// Says which pods Kubernetes should have evicted from a dead node, and why it may not have. Static pods and
 /// pods of a `DaemonSet` belong to their node.
-fn never_evicted(run: &RunRecord<'_>, node: &NodeFacts) -> Vec<String> {
+fn never_evicted(run: &RunRecord<'_>, node: &NodeFacts) -> Option<String> {
     let now = run.facts.now;
     let since = node.not_ready_since(now);
     let is_due = |seconds: i64| {
@@ -85,7 +55,7 @@ fn never_evicted(run: &RunRecord<'_>, node: &NodeFacts) -> Vec<String> {
         since.is_none_or(|since| now.duration_since(since) >= after)
     };
     if !is_due(TOLERATION_SECONDS) {
-        return Vec::new();
+        return None;
     }
     let tolerates = |pod: &PodFacts| match node.ready {
         Ready::False => pod.tolerates_not_ready,
@@ -93,71 +63,15 @@ fn never_evicted(run: &RunRecord<'_>, node: &NodeFacts) -> Vec<String> {
     };
     let belongs = |pod: &&PodFacts| pod.mirror || pod.made_by("DaemonSet", "apps");
     let pods = run.facts.active.get(&node.name).into_iter().flatten();
-    let (for_ever, mut late): (Vec<_>, Vec<_>) = pods
-        .filter(|pod| !belongs(pod))
-        .partition(|pod| tolerates(pod).is_none());
-    late.retain(|pod| tolerates(pod).is_some_and(is_due));
-    let name = &node.name;
-    let why_for_ever = "They tolerate a dead node without a time limit. To move one, delete it without --force: the next runs judge it like any other.";
-    let why_late = "Their tolerationSeconds have passed: Kubernetes limits evictions while many nodes are NotReady, or kube-controller-manager does not work.";
-    let said = [(for_ever, why_for_ever), (late, why_late)].into_iter();
-    let said = said
-        .filter(|(pods, _)| !pods.is_empty())
-        .map(|(pods, why)| {
-            let pods = pods.iter().sorted_by_key(|pod| (&pod.namespace, &pod.name));
-            let names = pods.map(|pod| full_name(pod) + &prefixed(" of ", pod.workload.as_ref()));
-            format!(
-                "Not evicted from {name}: {}. {why}",
-                listed(&names.collect_vec(), NAMED)
-            )
-        });
-    said.collect()
-}
-
-/// Says, for each reason and node, which pods have waited for many thresholds.
-fn long_waits(run: &RunRecord<'_>) -> Vec<String> {
-    let (policy, facts) = (&run.settings.policy, &run.facts);
-    let threshold = policy.reap_older_than;
-    let least = threshold.is_zero().then_some(LEAST_THRESHOLD);
-    let long = least
-        .unwrap_or(threshold)
-        .saturating_mul(LONG_WAIT_THRESHOLDS);
-    let is_long =
-        |judged: &&Judged| judged.verdict() == Verdict::Wait && facts.overdue(&judged.pod) > long;
-    let mut groups = BTreeMap::<_, Vec<&Judged>>::new();
-    for judged in run.plan.pods.iter().filter(is_long) {
-        // A limit concerns the whole run.
-        let node = judged
-            .pod
-            .node
-            .as_deref()
-            .filter(|_| judged.limit.is_none());
-        groups
-            .entry((judged.code(), node))
-            .or_default()
-            .push(judged);
-    }
-    let notices = groups.into_values().map(|pods| {
-        // The plan has the longest overdue pod first.
-        let time = human_duration(facts.overdue(&pods[0].pod));
-        let node = facts.known_node(&pods[0].pod);
-        let why = match (&pods[0].limit, pods[0].code()) {
-            (Some(Limit::OverCap(cap)), _) => {
-                format!("--max-deletes={cap} is fewer than get stuck between two runs: raise it.")
-            }
-            (Some(limit), _) => limit.sentence(),
-            (None, ReasonCode::NodeJustFailed)
-                if node.is_some_and(|node| node.not_ready_since(facts.now).is_some()) =>
-            {
-                "The node changes between Ready and NotReady, or they were stuck before it failed."
-                    .to_owned()
-            }
-            (None, _) => pods[0].sentence(),
-        };
+    let pods = pods.filter(|pod| !belongs(pod) && tolerates(pod).is_none_or(is_due));
+    let pods = pods.sorted_by_key(|pod| (&pod.namespace, &pod.name));
+    let names = pods.map(|pod| full_name(pod) + &prefixed(" of ", pod.workload.as_ref()));
+    let names = names.collect_vec();
+    (!names.is_empty()).then(|| {
         format!(
-            "Still waiting, for up to {time}: {}. {why}",
-            About::of(pods).pods()
+            "Not evicted from {}: {}. They tolerate a dead node, or Kubernetes evicts nothing: many nodes are NotReady, or kube-controller-manager does not work. To move one, delete it without --force.",
+            node.name,
+            listed(&names, NAMES)
         )
-    });
-    notices.collect()
+    })
 }

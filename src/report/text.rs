@@ -4,6 +4,7 @@
 //! copied. A command stays on one line, so that it can be pasted.
 
 use anstyle::{AnsiColor, Style};
+use itertools::Itertools as _;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::document::{Document, Kind, Line, Section, Tone};
@@ -64,7 +65,7 @@ pub fn write(document: &Document, screen: Screen) -> String {
     text.title(&sanitize(&document.headline), &sanitize(&document.about));
     let mut before = Kind::Head;
     for section in &document.sections {
-        if section.kind != before && !text.written.is_empty() {
+        if section.kind != before {
             text.written.push('\n');
         }
         before = section.kind;
@@ -84,9 +85,6 @@ struct Text {
 impl Text {
     /// Writes what is down at the left, and what the report is about at the right.
     fn title(&mut self, headline: &str, about: &str) {
-        if headline.is_empty() {
-            return;
-        }
         let columns = self.screen.columns;
         if headline.chars().count() + about.chars().count() + 2 > columns {
             self.paragraph("", "", Tone::Bad, headline);
@@ -171,15 +169,11 @@ impl Text {
 
     fn line(&mut self, line: &str, tone: Tone) {
         let style = match tone {
+            _ if !self.screen.colour => Style::new(),
             Tone::Plain => Style::new(),
             Tone::Quiet => Style::new().dimmed(),
             Tone::Good => AnsiColor::Green.on_default(),
             Tone::Bad => AnsiColor::Red.on_default().bold(),
-        };
-        let style = if self.screen.colour {
-            style
-        } else {
-            Style::new()
         };
         self.written
             .push_str(&format!("{style}{}{style:#}\n", line.trim_end()));
@@ -189,19 +183,14 @@ impl Text {
 /// Spells the groups one after the other. A name and its remark stay together, and so do a group
 /// and its first name.
 fn spelled(groups: &[(String, Vec<String>)]) -> String {
-    let groups = groups.iter().map(|(of, names)| {
-        let names = names
-            .iter()
-            .map(|name| sanitize(name).replace(' ', &TOGETHER.to_string()));
-        let names = names.collect::<Vec<_>>().join(", ");
+    let together = |text: &String| sanitize(text).replace(' ', &TOGETHER.to_string());
+    let mut groups = groups.iter().map(|(of, names)| {
+        let names = names.iter().map(together).join(", ");
         if of.is_empty() {
             names
         } else {
-            format!(
-                "{}{TOGETHER}{names}",
-                sanitize(of).replace(' ', &TOGETHER.to_string())
-            )
+            format!("{}{TOGETHER}{names}", together(of))
         }
     });
-    groups.collect::<Vec<_>>().join(" · ")
+    groups.join(" · ")
 }

@@ -13,7 +13,7 @@ use crate::{
     judge::{Evaluation, Limits, Policy, ReasonCode, Verdict},
     outcome::OutcomeCode,
     selector::NamespaceFilter,
-    settings::{GuardCode, Mode, Settings},
+    settings::{GuardCode, Mode},
 };
 
 in_json! {
@@ -216,7 +216,7 @@ fn ready<S: Serializer>(ready: &Option<Ready>, serializer: S) -> Result<S::Ok, S
     serializer.serialize_str(ready.map_or("unread", Ready::as_str))
 }
 
-/// Converts a pod that no run judges.
+/// Converts what is known of every pod.
 impl From<&PodFacts> for PodEntry {
     fn from(pod: &PodFacts) -> Self {
         Self {
@@ -225,18 +225,9 @@ impl From<&PodFacts> for PodEntry {
             uid: pod.uid.to_string(),
             node: pod.node.clone(),
             owner: pod.maker().cloned(),
+            deletion_requested: pod.deletion_requested(),
+            deletion_deadline: pod.deletion.map(|its| its.deadline),
             ..Self::default()
-        }
-    }
-}
-
-impl From<&Settings> for SettingsEntry {
-    fn from(settings: &Settings) -> Self {
-        Self {
-            namespaces: settings.namespaces.clone(),
-            policy: settings.policy.clone(),
-            limits: settings.limits.clone(),
-            all: settings.all,
         }
     }
 }

@@ -80,12 +80,9 @@ pub async fn gather<S: Source>(
     let others = read_each(others.collect_vec(), async |name| reader.node(name).await).await;
     facts.nodes.extend(others);
     if !wanted.all {
-        let found = pods.len();
         // A file shows these pods too; one that hangs for long is named.
         let hangs = |pod: &PodFacts| file.is_some() && facts.overdue(pod) >= HANGS;
         pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod) || hangs(pod));
-        // Only a source that shows the pods of Ready nodes tells how many there are.
-        facts.on_ready_nodes = file.map_or(0, |_| found - pods.len());
     }
     facts.unmatched_namespaces = unmatched(&wanted, &namespaces, &pods);
     note_missing_leases(reader, &mut facts, &pods);

@@ -1,8 +1,19 @@
 //! What an operator sees of a cluster where one thing has failed, or much: each state is a file to read.
 
 use expect_test::expect_file;
-use pod_reaper_test_support::samples::NOW;
-
+use jiff::{SignedDuration, Timestamp};
+use pod_reaper::{
+    cli::Cli,
+    cluster::Cluster,
+    report::text::{self, Screen},
+    run::run_on,
+    settings::Settings,
+    stop::Stop,
+};
+use pod_reaper_test_support::{
+    samples::{NOW, objects, yaml},
+    simulated::{Objects, Server},
+};
 use serde_json::json;
 
 use crate::{reaper, saved};
@@ -166,15 +177,16 @@ fn one_of_forty() -> String {
         ("vault", "vault-2", "StatefulSet vault"),
     ];
     for (namespace, pod, owner) in attached {
+        if let Some(name) = owner.strip_prefix("StatefulSet ") {
+            cluster += &set(namespace, name, [0, 1]);
+        }
         let uses = format!("uses: {pod}, owner: {owner}");
         cluster += &stuck(&format!("{namespace}/{pod}"), &uses);
         cluster += &format!("PersistentVolume pv-{pod}: {{claim: {namespace}/{pod}}}\n");
         cluster += &format!("VolumeAttachment csi-{pod}: {{node: node17, volume: pv-{pod}}}\n");
     }
-    for namespace in [
-        "cache", "git", "git", "ml", "ml", "ml", "shop", "shop", "shop", "shop", "shop",
-    ] {
-        let number = cluster.len();
+    let leftovers = "cache git git ml ml ml shop shop shop shop shop".split(' ');
+    for (number, namespace) in leftovers.enumerate() {
         cluster += &stuck(
             &format!("{namespace}/web-58d-{number}"),
             "owner: ReplicaSet web-58d",
@@ -183,6 +195,21 @@ fn one_of_forty() -> String {
     cluster += "Pod impala/batch-ui-0: {node: node17, grace: 30, overdue: 240}\n";
     let held = "owner: StatefulSet backup-agent, metadata: {finalizers: [example.com/backup]}";
     cluster + &stuck("vault/backup-agent-0", held)
+}
+
+/// Three members of etcd, of which one is Ready, with pods on the others.
+fn two_of_three_members() -> String {
+    let role = "metadata: {labels: {node-role.kubernetes.io/etcd: 'true'}}";
+    [
+        node("s1", true, role),
+        node("s2", false, role),
+        node("s3", false, role),
+        pod("s2", "web-0", ""),
+        pod("s2", "web-1", ""),
+        pod("s3", "web-2", ""),
+        pod("s3", "db-0", ""),
+    ]
+    .concat()
 }
 
 /// A node of which an earlier run deleted pods; `node` says how it is now.
@@ -266,6 +293,7 @@ fn each_state_is_a_file_to_read() {
         ("last-copy", sets(&SIX[..3], &["kafka"])),
         ("zone", zone),
         ("alive", alive),
+        ("etcd", two_of_three_members()),
         ("only-node", only),
         ("only-kosmos", only_kosmos()),
         ("no-leases", no_leases()),
@@ -281,15 +309,75 @@ fn each_state_is_a_file_to_read() {
         }
         let cluster = format!("Namespace impala: {{}}\n{cluster}");
         let report = audit.input(saved(&cluster)).run().out;
-        // Only a command is long.
-        let lines = report
-            .lines()
-            .map(|line| match line.char_indices().nth(200) {
-                Some((end, _)) => format!("{} [...]\n", &line[..end]),
-                None => format!("{line}\n"),
-            });
-        expect_file![format!("../data/golden/night-{name}.txt")]
-            .assert_eq(&lines.collect::<String>());
+        expect_file![format!("../data/golden/night-{name}.txt")].assert_eq(&shortened(&report));
+    }
+}
+
+/// The text with long lines cut. Only a command is long.
+fn shortened(text: &str) -> String {
+    let lines = text.lines();
+    let lines = lines.map(|line| match line.char_indices().nth(200) {
+        Some((end, _)) => format!("{} [...]\n", &line[..end]),
+        None => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+/// An outage from its first run to the return of the node, on the simulated server: each run is a file to read.
+#[tokio::test(start_paused = true)]
+async fn each_run_of_an_outage_is_a_file_to_read() {
+    let described = yaml(&format!("Namespace impala: {{}}\n{}", one_of_forty()));
+    let mut state = Objects::new(NOW.parse().expect("a moment"), objects(&described));
+    state.objects.push(json!({"kind": "ConfigMap", "data": {},
+        "metadata": {"namespace": "pod-reaper", "name": "pod-reaper-history", "uid": "history"}}));
+    for node in state.objects.iter_mut().filter(|it| it["kind"] == "Node") {
+        let name = node["metadata"]["name"].clone();
+        node["status"]["nodeInfo"]["bootID"] = name;
+    }
+    for (run, minutes) in [("run", 0), ("later", 10), ("return", 60)] {
+        state.now =
+            NOW.parse::<Timestamp>().expect("a moment") + SignedDuration::from_mins(minutes);
+        let is_back = run == "return";
+        for object in &mut state.objects {
+            let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            match (kind.as_str(), name) {
+                ("Lease", name) if is_back || name != "node17" => {
+                    object["spec"]["renewTime"] = json!(format!("{:.6}", state.now));
+                }
+                ("Node", "node17") if is_back => {
+                    let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-31T03:41:00Z"});
+                    object["status"]["conditions"] = json!([ready]);
+                    object["spec"]["taints"] = json!([]);
+                }
+                // The replacements are Ready, but for one.
+                ("StatefulSet", "prometheus" | "rabbitmq" | "vault") if run == "later" => {
+                    object["status"]["readyReplicas"] = object["spec"]["replicas"].clone();
+                }
+                _ => {}
+            }
+        }
+        if is_back {
+            // Its kubelet has ended what was left there.
+            state
+                .objects
+                .retain(|it| it["kind"] != "Pod" || it["spec"]["nodeName"] != "node17");
+        }
+        let args = [
+            "pod-reaper",
+            "--yes",
+            "--exit-on-manual",
+            "--cluster-name=prod-eu",
+        ];
+        let options = Cli::try_from_args(args.iter().map(Into::into)).expect("options");
+        let settings = Settings::from(options);
+        let server = Server::new(state);
+        let (_signal, stop) = Stop::manual(settings.deadline);
+        let cluster = Cluster::new(server.client(), stop.clone());
+        let report = run_on(&cluster, &settings, false, &stop).await;
+        state = server.lock().cluster.clone();
+        let text = text::write(&report.expect("a report").document, Screen::default());
+        expect_file![format!("../data/golden/outage-{run}.txt")].assert_eq(&shortened(&text));
     }
 }
 

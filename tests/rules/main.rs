@@ -71,6 +71,14 @@ fn verdicts(report: &Value) -> Value {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let pods = pods.map(|pod| {
         let name = format!("{}/{}", text(&pod["namespace"]), text(&pod["name"]));
+        let has_step = pod["steps"]
+            .as_array()
+            .is_some_and(|steps| !steps.is_empty());
+        let is_held = report["breaker"].is_object();
+        assert!(
+            has_step || is_held || pod["verdict"] != "manual",
+            "needs you, for nothing: {pod}"
+        );
         (
             name,
             json!(format!(

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{NAMED, Page};
+use super::Page;
 use crate::{
     facts::{KubeletSays, LeafKind, NodeFacts, NodeRead, Ready},
-    judge::{Verdict, reported},
-    report::{record::RunRecord, todo::Todo},
+    judge::{Verdict, kubelet_reports, reported},
+    report::{NAMED, record::RunRecord},
     words::{about, counted, joined, natural, prefixed},
 };
 
@@ -27,21 +27,20 @@ pub enum State<'a> {
     BeingDeleted,
     NotLookedAt,
     Alive(Option<KubeletSays>),
-    /// Its kind, its maker and its cluster.
-    Leaf(LeafKind, &'static str, Option<&'a str>),
+    /// A Kosmos node, and its cluster.
+    Kosmos(Option<&'a str>),
+    Leaf,
     Gone,
 }
 
 /// Lists the nodes that are not Ready, or gone, by state.
 pub(super) fn nodes<'a>(run: &'a RunRecord<'_>) -> Vec<(State<'a>, Vec<&'a str>)> {
     let mut nodes = BTreeMap::<_, Vec<_>>::new();
-    for (name, read) in &run.facts.nodes {
+    let all = run.facts.nodes.iter();
+    for (name, read) in all.sorted_by_cached_key(|(name, _)| natural(name)) {
         if let Some(state) = state(run, name, read) {
             nodes.entry(state).or_default().push(name.as_str());
         }
-    }
-    for names in nodes.values_mut() {
-        names.sort_by_cached_key(|name| natural(name));
     }
     nodes.into_iter().collect()
 }
@@ -62,7 +61,10 @@ fn state<'a>(run: &'a RunRecord<'_>, name: &str, read: &'a NodeRead) -> Option<S
 impl<'a> State<'a> {
     pub fn of(node: &'a NodeFacts, now: Timestamp) -> Self {
         if let Some(leaf) = &node.leaf {
-            Self::Leaf(leaf.kind, leaf.maker, leaf.cluster.as_deref())
+            match leaf.kind {
+                LeafKind::Kosmos => Self::Kosmos(leaf.cluster.as_deref()),
+                _ => Self::Leaf,
+            }
         } else if !node.signs_of_life(now).is_empty() {
             Self::Alive(node.kubelet_says.filter(|_| node.ready == Ready::False))
         } else if node.may_live(now) {
@@ -97,7 +99,7 @@ impl Page<'_> {
         said.extend(
             self.down
                 .iter()
-                .map(|(state, names)| self.says(state, names)),
+                .map(|(state, names)| run.says(state, names)),
         );
         let not_ready = self.down.iter().filter(|(state, _)| *state != State::Gone);
         let not_ready = not_ready.map(|(_, names)| names.len()).sum::<usize>();
@@ -109,19 +111,25 @@ impl Page<'_> {
                 (_, ready) => counted(ready, "other node is Ready.", "other nodes are Ready."),
             },
         );
-        let hang = self.todos.get(&Todo::AskKubelet);
-        said.extend(
-            hang.map(|about| format!("PODS THAT HANG ON READY NODES: {}.", about.pods.len())),
-        );
+        let hang = self.pods(|it| run.hangs(it));
+        said.extend(hang.say("PODS THAT HANG ON READY NODES: <count>."));
         if self.pods.is_empty() && run.settings.unmatched(facts).is_none() {
             said.push("No pod is stuck.".to_owned());
         }
         said.join(" ")
     }
+}
+
+impl RunRecord<'_> {
+    /// Says in which state the node is, if it is not Ready.
+    pub fn headline_of(&self, name: &str) -> Option<String> {
+        let state = state(self, name, self.facts.nodes.get(name)?)?;
+        Some(self.says(&state, &[name]))
+    }
 
     /// Says in which state the nodes of these names are.
     fn says(&self, state: &State<'_>, names: &[&str]) -> String {
-        let (facts, now) = (&self.run.facts, self.run.facts.now);
+        let (facts, now) = (&self.facts, self.facts.now);
         let since = prefixed(" ", self.time(names, |node| node.not_ready_since(now)));
         let heard = self.time(names, |node| Some(node.last_heard()?.at.min(now)));
         let silent = heard.map_or_else(|| since.clone(), |time| format!(": silent {time}"));
@@ -146,28 +154,16 @@ impl Page<'_> {
                 let signs = facts.known(names[0]).map(|node| node.signs_of_life(now));
                 let signs = signs.unwrap_or_default();
                 let sign = prefixed(": ", signs.first().map(|sign| reported(sign, now)));
-                let says = match says {
-                    None => "",
-                    Some(KubeletSays::ShuttingDown) => " It says: the machine is shutting down.",
-                    Some(KubeletSays::Runtime) => " It says: the container runtime is down.",
-                    Some(KubeletSays::Network) => {
-                        " It says: the network plugin (CNI) is not ready."
-                    }
-                };
-                format!("{who} {are} NOT READY BUT ALIVE{sign}.{says}")
+                format!(
+                    "{who} {are} NOT READY BUT ALIVE{sign}.{}",
+                    kubelet_reports(*says)
+                )
             }
-            State::Leaf(LeafKind::Kosmos, _, cluster) => {
+            State::Kosmos(cluster) => {
                 let whose = cluster.map_or(who, |cluster| format!("CLUSTER {cluster}"));
                 format!("LINK TO {whose} IS CUT{since}.")
             }
-            State::Leaf(LeafKind::Virtual, maker, _) => {
-                format!("{who} OF {maker} {are} NOT READY{since}.")
-            }
-            State::Leaf(LeafKind::Edge, ..) => format!("{who} {are} CUT OFF, OR OFF,{since}."),
-            State::Leaf(LeafKind::Selected, ..) => {
-                format!("LEAF NODE {who} {are} NOT READY{since}.")
-            }
-            State::Leaf(LeafKind::NeverReported, ..) => format!("{who} NEVER HAD A KUBELET."),
+            State::Leaf => format!("LEAF NODE {who} {are} NOT READY{since}."),
             State::Gone => format!("{who} NO LONGER EXISTS."),
         }
     }
@@ -178,7 +174,7 @@ impl Page<'_> {
         names: &[&str],
         since: impl Fn(&NodeFacts) -> Option<Timestamp>,
     ) -> Option<String> {
-        let facts = &self.run.facts;
+        let facts = &self.facts;
         let times = names.iter().filter_map(|name| since(facts.known(name)?));
         let (first, last) = times.minmax().into_option()?;
         let (up_to, together) = match last.duration_since(first) {

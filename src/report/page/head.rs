@@ -3,14 +3,15 @@
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{NAMED, Page, lists::Effect};
+use super::{Page, lists::Effect};
 use crate::{
     facts::Ready,
     history::{CONFIG_MAP, NodeState, RememberedNode, RememberedSet},
     judge::{Judged, Limit, ReasonCode, Tie, Verdict},
     outcome::OutcomeCode,
     report::{
-        build::{Damage, clock},
+        NAMED,
+        build::{Damage, clock, is_local},
         document::{Kind, Section, Tone},
         todo::{About, full_name},
     },
@@ -111,39 +112,19 @@ impl<'a> Page<'a> {
     }
 
     fn done(&self) -> Vec<String> {
-        let with = |code| self.pods(|it| self.run.outcome(it) == Some(code));
-        let deleted = with(OutcomeCode::Deleted);
-        let late = deleted
-            .pods
-            .iter()
-            .copied()
-            .filter(|it| self.run.detaches_late(it));
-        let late = About::of(late.collect());
-        let failed = self.pods(|it| {
-            let code = self.run.outcome(it);
-            code.is_some_and(|code| code.acted() && !code.went_well())
-        });
+        let outcome = |it: &Judged| self.run.outcome(it);
+        let deleted = self.pods(|it| outcome(it) == Some(OutcomeCode::Deleted));
+        let counted = self.counted(&deleted);
         let texts = [
-            deleted.say(|_, _| {
-                format!(
-                    "Pods force-deleted, verified gone: {}.",
-                    self.counted(&deleted)
-                )
-            }),
-            late.say(|pods, _| {
-                format!(
-                    "The volumes of {pods} are detached at {}.",
-                    self.run.detached_at()
-                )
-            }),
-            with(OutcomeCode::Gone)
-                .say(|pods, _| format!("Gone before the run came to it: {pods}.")),
-            failed.say(|pods, _| format!("Not deleted: {pods}.")),
+            deleted.say(&format!("Pods force-deleted, verified gone: {counted}.")),
+            self.say(
+                |it| outcome(it) == Some(OutcomeCode::Gone),
+                "Gone before the run came to it: <pods>.",
+            ),
         ];
-        self.earlier()
-            .into_iter()
-            .chain(texts.into_iter().flatten())
-            .collect()
+        let mut said = self.earlier();
+        said.extend(texts.into_iter().flatten());
+        said
     }
 
     /// Lists the pods whose data is, or may be, on their node alone (the affinity of a volume, or a
@@ -155,24 +136,24 @@ impl<'a> Page<'a> {
     /// Says which data is at risk. Each sentence names the field that proves it in a comment.
     fn data(&self) -> Vec<String> {
         let (run, facts) = (self.run, &self.run.facts);
-        // A PVC's deletionTimestamp, before NotReady-since.
-        let goes = self.pods(|it| it.reason.ties.iter().any(Tie::goes));
-        let goes = goes.say(|pods, _| format!("{pods}: a PVC that may be wanted goes with the pod; its deletion is not new, or the pod owns it."));
         if run.plan.hold.is_some() {
             // The affinity of the volumes; a held run deletes nothing.
-            let held = self.pods(is_local);
-            let held = held.say(|_, _| {
-                format!(
-                    "Pods with data on these nodes: {}. Nothing is lost while you look.",
-                    held.pods.len()
-                )
-            });
-            return goes.into_iter().chain(held).collect();
+            let held = "Pods with data on these nodes: <count>. Nothing is lost while you look.";
+            return Vec::from_iter(self.say(is_local, held));
         }
+        let asks = |it: &Judged, code| it.reason.asks.contains(&code);
+        let unverified = |it: &Judged| {
+            it.verdict() == Verdict::Manual
+                && !is_local(it)
+                && asks(it, ReasonCode::VolumeUnverified)
+        };
         let alone = self.local(Damage::NoOtherReady);
+        let names = alone.pods.iter().map(|it| full_name(&it.pod));
+        let names = listed(&names.collect_vec(), NAMED);
         let others = self.pods(|it| is_local(it) && Damage::of(it) >= Damage::FewReady);
         let copies = others.pods.iter().filter_map(|it| it.copies());
         let least = copies.min_by(|a, b| (a.ready * b.wanted).cmp(&(b.ready * a.wanted)));
+        let least = prefixed("", least);
         let given_up = |it: &Judged| {
             let until = it.reason.ties.iter().filter_map(Tie::given_up_from).max();
             until.filter(|until| *until > facts.now)
@@ -188,57 +169,64 @@ impl<'a> Page<'a> {
         let back = run.history.nodes.iter().filter(|node| node.needs_you());
         let back = back.map(|node| {
             let until = node.now.ready_since.map(|at| at.strftime("%F %RZ"));
-            format!(
-                "Containers of pods that were deleted MAY have run on {}{}, beside their replacements.",
-                node.noted.node, prefixed(" until about ", until)
-            )
+            let until = prefixed(" until about ", until);
+            let name = &node.noted.node;
+            format!("Containers of pods that were deleted MAY have run on {name}{until}, beside their replacements.")
         });
         let texts = [
             joined(back, " "),
-            goes,
             // The volume's affinity or the pod's hostPath; status.readyReplicas is 0.
-            alone.say(|_, nodes| {
-                let names = alone.pods.iter().map(|it| full_name(&it.pod)).collect_vec();
-                format!("{}: data on {nodes}; no other pod of its StatefulSet is Ready.", listed(&names, NAMED))
-            }),
+            alone.say(&format!("{names}: data on <nodes>; no other pod of its StatefulSet is Ready.")),
             // The affinity or hostPath; no StatefulSet counts the others, or it was not read.
-            self.local(Damage::NotKnown).say(|pods, nodes| format!("{pods}: data on {nodes}; whether other pods are Ready is not known.")),
+            self.local(Damage::NotKnown)
+                .say("<pods>: data on <nodes>; whether other pods are Ready is not known."),
             // The affinity or hostPath; status.readyReplicas and spec.replicas, of which the least share is named.
-            others.say(|pods, nodes| format!("{pods}: data on {nodes}. Ready in each StatefulSet: {} or more; whether they hold it, only you know.", prefixed("", least))),
-            // The PVC or its volume could not be read, or is Lost.
-            self.pods(|it| it.verdict() == Verdict::Manual && !is_local(it) && it.reason.ties.iter().any(Tie::is_unverified))
-                .say(|pods, nodes| format!("{pods}: whether data is on {nodes} is not known.")),
+            others.say(&format!("<pods>: data on <nodes>. Ready in each StatefulSet: {least} or more; whether they hold it, only you know.")),
+            // The PVC or its volume could not be read or is Lost; or the PVC has a deletionTimestamp or an owner.
+            self.say(unverified, "<pods>: whether data is lost with <nodes> or with the pod is not known."),
             // The driver's attachRequired, or the kind of the volume.
-            self.pods(|it| it.reason.asks.contains(&ReasonCode::SharedDisk))
-                .say(|pods, nodes| format!("{pods}: two machines would write to one disk if {nodes} still runs.")),
+            self.say(
+                |it| asks(it, ReasonCode::SharedDisk),
+                "<pods>: two machines would write to one disk if <nodes> still runs.",
+            ),
             // A PVC's deletionTimestamp, after NotReady-since.
-            self.from(given_up).map(|(from, pods)| format!("{pods}: its PVC was deleted; set its volume to Retain before {from} if you want the data.")),
+            self.say_from(given_up, "<pods>: its PVC was deleted; set its volume to Retain before <time> if you want the data."),
             // Ready is False, or a lease was renewed.
-            self.with_code(ReasonCode::KubeletAlive).say(|pods, nodes| format!("Not at risk on {nodes}. Most likely still running there: {pods}.")),
-            self.from(|it| run.reaped_from(it).filter(|_| unread(it))).map(|(from, pods)| format!("Not known before {from}, when it is read: {pods}.")),
+            self.with_code(ReasonCode::KubeletAlive)
+                .say("Not at risk on <nodes>. Most likely still running there: <pods>."),
+            self.say_from(
+                |it| run.reaped_from(it).filter(|_| unread(it)),
+                "Not known before <time>, when it is read: <pods>.",
+            ),
         ];
         let mut texts = texts.into_iter().flatten().collect_vec();
         if texts.is_empty() && self.pods(unread).pods.is_empty() {
-            texts.extend(
-                self.pods(of_dead)
-                    .say(|_, nodes| format!("None on {nodes}.")),
-            );
+            texts.extend(self.say(of_dead, "None on <nodes>."));
         }
         texts
     }
 
-    /// Names the pods that have such a moment, and the first of their moments.
-    fn from(&self, moment: impl Fn(&Judged) -> Option<Timestamp>) -> Option<(String, String)> {
-        let pods = self.pods(|it| moment(it).is_some());
-        let first = pods.pods.iter().filter_map(|it| moment(it)).min()?;
-        Some((clock(first), pods.pods()))
+    /// Completes the sentence about the pods of which `is` holds.
+    fn say(&self, is: impl Fn(&Judged) -> bool, sentence: &str) -> Option<String> {
+        self.pods(is).say(sentence)
+    }
+
+    /// Completes the sentence about the pods that have such a moment, of which the first is its `<time>`.
+    fn say_from(
+        &self,
+        moment: impl Fn(&Judged) -> Option<Timestamp>,
+        sentence: &str,
+    ) -> Option<String> {
+        let first = self.pods.iter().filter_map(|it| moment(it)).min()?;
+        let sentence = sentence.replace("<time>", &clock(first));
+        self.say(|it| moment(it).is_some(), &sentence)
     }
 
     /// Says what happens by itself, and when.
     fn next(&self) -> Vec<String> {
-        let (run, plan) = (self.run, &self.run.plan);
+        let run = self.run;
         let held = self.pods(|it| it.limit.is_some()).pods.len();
-        let by_limit = plan.hold.as_ref().or(plan.zones.values().next()).map(|limit| match limit {
+        let by_limit = run.limit().map(|limit| match limit {
             Limit::MassOutage(_) => format!(
                 "As soon as fewer than {}% are down, runs go on by themselves. Pods that are due: {held}.",
                 run.settings.limits.max_not_ready_percent
@@ -247,43 +235,28 @@ impl<'a> Page<'a> {
             Limit::Unread(_) | Limit::OverCap(_) => "The next run looks again.".to_owned(),
         });
         let planned = self.pods(|it| it.verdict() == Verdict::Reap && !self.acted());
+        let counted = self.counted(&planned);
         let who = match run.settings.task.mode() {
             Mode::Delete => "The next run",
             Mode::DryRun | Mode::Snapshot => "A run",
         };
-        let capped = self.pods(|it| matches!(it.limit, Some(Limit::OverCap(_))));
-        let alive = self.with_code(ReasonCode::KubeletAlive);
-        let manual = self.pods(|it| it.verdict() == Verdict::Manual);
         let texts = [
             by_limit,
-            planned.say(|_, nodes| {
-                format!(
-                    "{who} force-deletes pods: {}. It does not wait for {nodes}.",
-                    self.counted(&planned)
-                )
-            }),
-            capped.say(|_, _| {
-                format!(
-                    "Left for later runs by --max-deletes: {}.",
-                    capped.pods.len()
-                )
-            }),
-            self.from(|it| run.reaped_from(it))
-                .map(|(from, pods)| format!("From {from} on, a run may take: {pods}.")),
-            alive.say(|pods, _| {
-                format!("Runs leave {pods} alone for as long as the machine writes.")
-            }),
+            planned.say(&format!(
+                "{who} force-deletes pods: {counted}. It does not wait for <nodes>."
+            )),
+            self.say_from(
+                |it| run.reaped_from(it),
+                "From <time> on, a run may take: <pods>.",
+            ),
+            self.with_code(ReasonCode::KubeletAlive)
+                .say("Runs leave <pods> alone for as long as the machine writes."),
         ];
         let mut texts = texts.into_iter().flatten().collect_vec();
         if texts.is_empty() {
-            texts.extend(manual.say(|_, _| "Nothing happens by itself.".to_owned()));
+            let is_manual = |it: &Judged| it.verdict() == Verdict::Manual;
+            texts.extend(self.say(is_manual, "Nothing happens by itself."));
         }
         texts
     }
-}
-
-fn is_local(judged: &Judged) -> bool {
-    let asks = |code| judged.reason.asks.contains(&code);
-    judged.verdict() == Verdict::Manual
-        && (asks(ReasonCode::LocalVolume) || asks(ReasonCode::HostPath))
 }

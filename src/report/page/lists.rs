@@ -2,22 +2,19 @@
 
 use itertools::Itertools as _;
 
-use super::{NAMED, Page};
+use super::Page;
 use crate::{
     codes::codes,
-    judge::{Judged, Limit, ReasonCode, Verdict},
+    judge::{Judged, ReasonCode, Verdict},
     outcome::OutcomeCode,
     report::{
-        NAMES,
-        build::clock,
+        NAMED, NAMES,
+        build::{clock, is_held},
         document::{Kind, Line, Section, Tone},
         todo::{About, full_name},
     },
     words::{joined, natural, prefixed},
 };
-
-/// The most pods of a machine that is alive that are named.
-const FEW: usize = 10;
 
 codes! {
     /// What becomes of a pod that is deleted. Nobody read its replacement.
@@ -29,7 +26,7 @@ codes! {
         /// It has no owner.
         GoneForGood = "gone for good" => "(no owner starts them again)",
         /// Its owner is no controller.
-        UpToOwner = "up to their owners",
+        UpToOwner = "up to their owners" => "(an owner that is no controller)",
     }
 }
 
@@ -39,16 +36,55 @@ type Group = (String, Vec<String>);
 impl<'a> Page<'a> {
     /// Lists nodes and pods, those that were deleted first.
     pub(super) fn lists(&self) -> Vec<Section> {
-        let mut lists = vec![self.down(), self.held_pods()];
+        let run = self.run;
+        let is_alive = |it: &Judged| it.code() == ReasonCode::KubeletAlive;
+        let (held, alive) = (self.pods(is_held), self.pods(is_alive));
+        let failed = |it: &Judged| run.outcome(it).filter(|code| !code.went_well());
+        let waits = self.pods(|it| it.verdict() == Verdict::Wait && !is_held(it));
+        let needs_you = self.pods(|it| it.verdict() == Verdict::Manual && !is_alive(it));
+        let left_alone = self.pods(|it| it.verdict() == Verdict::Leave);
+        let needing_you = match run.plan.hold {
+            Some(_) => "WOULD NEED YOU",
+            None => "NEEDS YOU",
+        };
+        let of_alive = "[kubelet-alive] (names: --output=json)".to_owned();
+        let mut lists = vec![
+            self.down(),
+            list("HELD", held.pods.len(), None, counts(&held)),
+        ];
         lists.extend(Effect::ALL.map(|effect| self.reaped(effect)));
         lists.extend([
-            self.not_deleted(),
+            Section {
+                tone: Tone::Bad,
+                ..rows(
+                    "NOT DELETED",
+                    usize::MAX,
+                    &self.pods(|it| failed(it).is_some()),
+                    |it| prefixed(" [", failed(it)) + "]",
+                )
+            },
             self.goes_too(),
             self.afterwards(),
-            self.waits(),
-            self.needs_you(),
-            self.alive(),
-            self.left_alone(),
+            rows("WAITS", NAMES, &waits, |it| match run.reaped_from(it) {
+                Some(from) => format!(" until {}", clock(from)),
+                None => code(it),
+            }),
+            Section {
+                tone: Tone::Bad,
+                ..rows(needing_you, NAMES, &needs_you, |it| {
+                    prefixed(" ", it.copies()) + &code(it)
+                })
+            },
+            // None of them needs you by itself.
+            list(
+                "NEEDS YOU",
+                alive.pods.len(),
+                Some(of_alive),
+                counts(&alive),
+            ),
+            rows("LEFT ALONE", NAMES, &left_alone, |it| {
+                prefixed(" on ", it.pod.node.as_ref()) + &code(it)
+            }),
         ]);
         lists
     }
@@ -90,43 +126,17 @@ impl<'a> Page<'a> {
         )
     }
 
-    fn held_pods(&self) -> Section {
-        let held = self.pods(|it| {
-            let limit = it.limit.as_ref();
-            limit.is_some_and(|limit| !matches!(limit, Limit::OverCap(_)))
-        });
-        list("HELD", held.pods.len(), None, counts(&held))
-    }
-
     fn reaped(&self, effect: Effect) -> Section {
         let pods = self.gone(|it| self.effect(it) == effect);
         let note = match effect {
             Effect::Restart => {
                 let late = self.gone(|it| self.effect(it) == effect && self.run.detaches_late(it));
-                late.say(|pods, _| {
-                    format!("(up to 6 minutes later, once the volume is detached: {pods})")
-                })
+                late.say("(up to 6 minutes later, once the volume is detached: <pods>)")
             }
-            Effect::UpToOwner => {
-                let owners = pods.pods.iter().filter_map(|it| it.pod.owner.as_ref());
-                joined(owners.map(ToString::to_string).unique(), ", ")
-                    .map(|owners| format!("({owners}: an owner that is no controller)"))
-            }
-            Effect::Leftover | Effect::GoneForGood => joined([effect.means()], ""),
+            _ => joined([effect.means()], ""),
         };
         let heading = effect.as_str().to_uppercase();
         list(&heading, pods.pods.len(), note, grouped(&pods))
-    }
-
-    fn not_deleted(&self) -> Section {
-        let failed = |it: &Judged| self.run.outcome(it).filter(|code| !code.went_well());
-        let pods = self.pods(|it| failed(it).is_some());
-        Section {
-            tone: Tone::Bad,
-            ..rows("NOT DELETED", usize::MAX, &pods, |it| {
-                prefixed(" [", failed(it)) + "]"
-            })
-        }
     }
 
     /// Lists the active pods that a deleted pod controls, which are deleted with it.
@@ -156,53 +166,6 @@ impl<'a> Page<'a> {
             .into_iter()
             .map(|(note, pods)| format!("{}: {note}", About::of(pods).pods()));
         Section::of_texts(Kind::List, "AFTERWARDS", Tone::Plain, texts.sorted())
-    }
-
-    fn waits(&self) -> Section {
-        let pods = self.pods(|it| {
-            let limit = it.limit.as_ref();
-            it.verdict() == Verdict::Wait
-                && limit.is_none_or(|limit| matches!(limit, Limit::OverCap(_)))
-        });
-        rows("WAITS", NAMES, &pods, |it| match self.run.reaped_from(it) {
-            Some(from) => format!(" until {}", clock(from)),
-            None => code(it),
-        })
-    }
-
-    /// Lists the pods that need you, but for those of a machine that is alive.
-    fn needs_you(&self) -> Section {
-        let pods = self
-            .pods(|it| it.verdict() == Verdict::Manual && it.code() != ReasonCode::KubeletAlive);
-        let heading = match self.run.plan.hold {
-            Some(_) => "WOULD NEED YOU",
-            None => "NEEDS YOU",
-        };
-        Section {
-            tone: Tone::Bad,
-            ..rows(heading, NAMES, &pods, |it| {
-                prefixed(" ", it.copies()) + &code(it)
-            })
-        }
-    }
-
-    /// Lists the pods of machines that are alive; many of them by number, because none needs you by itself.
-    fn alive(&self) -> Section {
-        let pods = self.with_code(ReasonCode::KubeletAlive);
-        let count = pods.pods.len();
-        let (note, names) = if count > FEW {
-            ("[kubelet-alive] (names: --output=json)", counts(&pods))
-        } else {
-            ("[kubelet-alive]", grouped(&pods))
-        };
-        list("NEEDS YOU", count, Some(note.to_owned()), names)
-    }
-
-    fn left_alone(&self) -> Section {
-        let pods = self.pods(|it| it.verdict() == Verdict::Leave);
-        rows("LEFT ALONE", NAMES, &pods, |it| {
-            prefixed(" on ", it.pod.node.as_ref()) + &code(it)
-        })
     }
 }
 

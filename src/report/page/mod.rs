@@ -10,21 +10,20 @@ use itertools::Itertools as _;
 pub(super) use self::down::State;
 use self::lists::Effect;
 use super::{
+    NAMED,
     build::{Damage, by_damage},
     document::{Document, Kind, Section, Tone},
     notices,
     record::RunRecord,
-    todo::{About, Step, Todo, Todos, When},
+    todo::{About, Todos, Urgency},
 };
 use crate::{
     exit::Exit,
-    judge::{Judged, ReasonCode, Verdict},
+    judge::{Judged, Limit, ReasonCode, Verdict},
     settings::{GuardCode, Mode},
     words::{human_duration, joined, listed, prefixed},
 };
 
-/// The most names in a sentence.
-const NAMED: usize = 3;
 /// The most steps that are asked for at night.
 const AT_NIGHT: usize = 3;
 
@@ -40,13 +39,11 @@ struct Page<'a> {
 
 /// Returns the document of a run.
 pub fn document(run: &RunRecord<'_>) -> Document {
-    let mut todos = run.todos();
-    todos.remove(&Todo::TaintNode);
     let page = Page {
         run,
         pods: by_damage(run.plan.pods.iter().collect()),
         down: down::nodes(run),
-        todos,
+        todos: run.todos(),
     };
     let worth_knowing = |heading, texts| Section::of_texts(Kind::List, heading, Tone::Plain, texts);
     let mut sections = page.head();
@@ -63,20 +60,6 @@ pub fn document(run: &RunRecord<'_>) -> Document {
         sections,
     }
     .without_empty()
-}
-
-/// Returns what the user sees before the deletes: the pods, what to remember, and what to power off.
-pub fn question(report: &Document) -> Document {
-    let headings = Effect::ALL.map(|effect| effect.as_str().to_uppercase());
-    let is_asked = |section: &&Section| {
-        let heading = section.heading.split(':').next().unwrap_or_default();
-        ["DATA", "AFTERWARDS"].contains(&heading) || headings.iter().any(|it| it == heading)
-    };
-    Document {
-        headline: report.headline.clone(),
-        sections: report.sections.iter().filter(is_asked).cloned().collect(),
-        ..Document::default()
-    }
 }
 
 impl<'a> Page<'a> {
@@ -99,12 +82,11 @@ impl<'a> Page<'a> {
         let down = self.down.iter().filter(|(state, _)| *state != State::Gone);
         let names = down.flat_map(|(_, names)| names).collect_vec();
         let needs = self.pods(|it| it.verdict() == Verdict::Manual);
-        let count =
-            |about: &About<'_>, what| about.say(|_, _| format!("{} {what}", about.pods.len()));
         let parts = [
             (!names.is_empty()).then(|| format!("{} down", listed(&names, NAMED))),
-            count(&self.local(Damage::NoOtherReady), "without another Ready"),
-            count(&needs, "need you"),
+            self.local(Damage::NoOtherReady)
+                .say("<count> without another Ready"),
+            needs.say("<count> need you"),
         ];
         let parts = joined(parts.into_iter().flatten(), " · ");
         parts.unwrap_or_else(|| "no pod needs you".to_owned()) + &prefixed(" · ", self.place())
@@ -146,7 +128,10 @@ impl<'a> Page<'a> {
                 .pods
                 .iter()
                 .all(|it| it.verdict() != Verdict::Manual && it.limit.is_none())
-            && self.todos.keys().all(|todo| *todo == Todo::PowerOff);
+            && self
+                .todos
+                .iter()
+                .all(|(todo, _)| todo.urgency == Urgency::PowerOff);
         if is_calm {
             let text = steps.map(|step| step.what).join(" ");
             let text = format!("Nothing is urgent. {text}");
@@ -155,15 +140,7 @@ impl<'a> Page<'a> {
                 Section::default(),
             ];
         }
-        let (now, later) = (1..)
-            .zip(steps)
-            .partition::<Vec<(usize, Step)>, _>(|(number, step)| {
-                *number <= AT_NIGHT && step.when == When::Now
-            });
-        [
-            Section::of_steps("NOW", Tone::Bad, now),
-            Section::of_steps("CAN WAIT UNTIL MORNING", Tone::Plain, later),
-        ]
+        Section::of_steps("NOW", AT_NIGHT, steps)
     }
 
     fn never(&self) -> Section {
@@ -171,13 +148,14 @@ impl<'a> Page<'a> {
             |it: &Judged| [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&it.code());
         let alive = self.pods(is_alive);
         let others = self.pods(|it| it.verdict() == Verdict::Manual && !is_alive(it));
-        let members = self.todos.get(&Todo::ReachMembers);
-        let breaker = self.todos.get(&Todo::ReachOne);
+        let members = self.with_code(ReasonCode::EtcdMember);
+        let is_outage = matches!(self.run.limit(), Some(Limit::MassOutage(_)));
+        let names = members.nodes.join(" or ");
         let texts = [
-            members.map(|about| format!("power off {} before you know which one is dead: etcd, and with it the API server, would stop.", about.nodes.join(" or "))),
-            breaker.map(|_| "--max-not-ready-percent=100 or a force delete before you know that they are off.".to_owned()),
-            alive.say(|_, _| "force-delete pods on a machine that is alive: they would run twice.".to_owned()),
-            others.say(|_, _| "force-delete a pod that needs you, strip a finalizer, or delete a VolumeAttachment.".to_owned()),
+            members.say(&format!("power off {names} before you know which one is dead: etcd, and with it the API server, would stop.")),
+            is_outage.then(|| "--max-not-ready-percent=100 or a force delete before you know that they are off.".to_owned()),
+            alive.say("force-delete pods on a machine that is alive: they would run twice."),
+            others.say("force-delete a pod that needs you, strip a finalizer, or delete a VolumeAttachment."),
         ];
         Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, texts.into_iter().flatten())
     }

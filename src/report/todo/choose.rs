@@ -1,94 +1,152 @@
-//! Chooses what to do.
+//! Chooses what to do: a row for each reason that needs you, and for what else needs you.
 
 use itertools::Itertools as _;
-use jiff::SignedDuration;
 
-use super::{About, Todo, Todos};
+use super::{
+    About, Todo, Todos,
+    Urgency::{
+        BringBack, Failure, GiveUp, IfAsked, KeepData, Look, Otherwise, PowerOff, Reach, Repair,
+        Rest, RunAgain, RunsElsewhere, SeeOff,
+    },
+    join,
+};
 use crate::{
-    facts::{HANGS, LeafKind, NodeFacts, PodFacts, Quorum, Ready, SignBy, Storage},
+    facts::{HANGS, KubeletSays, NodeFacts, PodFacts, Quorum, Ready, Storage, Stray},
     judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     report::{
-        NAMES,
-        build::{Damage, by_damage, clock},
+        NAMED, NAMES,
+        build::{Damage, by_damage, clock, is_local},
         page::State,
         record::RunRecord,
     },
-    words::{about, listed, natural},
+    selector::Target,
+    words::{human_duration, listed, natural, prefixed},
 };
 
+const TAINT: &str = "the out-of-service taint ends every pod there that does not tolerate it; remove it only after the machine was powered off and on again";
+
 impl RunRecord<'_> {
-    /// Lists what to do about the whole run: for each pod, for the limits and for what was not read.
+    /// Lists what to do about the whole run, and about each pod.
     pub fn todos(&self) -> Todos<'_> {
-        let mut all = Todos::new();
-        for judged in by_damage(self.plan.pods.iter().collect()) {
-            for todo in self.todos_of(judged) {
-                all.entry(todo).or_default().pods.push(judged);
-            }
-        }
+        let pods = by_damage(self.plan.pods.iter().collect());
+        let of_pods = pods.iter().flat_map(|judged| {
+            let todos = self.todos_of(judged).into_iter();
+            todos.map(move |todo| (todo, *judged))
+        });
+        let mut todos = join(of_pods.filter(|(todo, _)| todo.urgency != IfAsked));
         // Data is given up one pod at a time: a report has the command only if one pod needs it.
-        let last = all.iter().filter(|(todo, _)| todo.is_last_resort());
+        let last = todos.iter().filter(|it| it.0.urgency == GiveUp);
         let last = last.flat_map(|(_, about)| about.pods.clone());
         let last = last.unique_by(|it| it.pod.uid.as_str()).collect_vec();
         if last.len() > 1 {
-            all.retain(|todo, _| !todo.is_last_resort());
-            all.entry(Todo::GiveUpEach).or_default().pods = by_damage(last);
+            todos.retain(|(todo, _)| todo.urgency != GiveUp);
+            let each = "Only if <nodes> is lost for good: give up data one pod at a time, where no other pod is Ready last, and wait for Ready in between (pod-reaper explain POD has the command).";
+            todos.push((Todo::new(GiveUp, each), About::of(last)));
         }
         // If only one pod is there to wait for, the look at its node says so.
-        if all
-            .get(&Todo::Look)
-            .is_some_and(|about| about.pods.len() == 1)
-        {
-            all.remove(&Todo::DownUntil);
+        let is_said =
+            |(todo, about): &(Todo, About<'_>)| todo.urgency == Look && about.pods.len() == 1;
+        let alone = pods.iter().copied().filter(|it| {
+            is_local(it) && Damage::of(it) == Damage::NoOtherReady && !self.is_held(it)
+        });
+        let alone = alone.collect_vec();
+        if !alone.is_empty() && !todos.iter().any(is_said) {
+            let sentence = "<pods>: only <nodes> or its disk brings it back. Discard nothing.";
+            todos.push((Todo::new(BringBack, sentence), About::of(alone)));
         }
-        for about in all.values_mut() {
-            *about = About::of(std::mem::take(&mut about.pods));
-        }
-        all.extend(self.todos_of_run());
-        all
+        let of_run = self.todos_of_run().into_iter();
+        todos.extend(of_run.map(|todo| (todo, About::default())));
+        todos.sort_by_key(|(todo, _)| todo.urgency);
+        todos
     }
 
-    /// Lists what to do about the limits, and about what was not read.
-    pub fn todos_of_run(&self) -> Todos<'_> {
+    /// Lists what to do about the limits, the history, and what was not read.
+    pub fn todos_of_run(&self) -> Vec<Todo> {
         let facts = &self.facts;
-        let mut todos = Vec::new();
-        todos.extend(self.settings.unmatched(facts).map(|_| Todo::CorrectFilter));
-        todos.extend(facts.incomplete.as_ref().map(|_| Todo::SaveWithLeases));
-        match self.plan.hold.as_ref().or(self.plan.zones.values().next()) {
-            Some(Limit::MassOutage(_)) => {
-                todos.extend([Todo::ReachOne, Todo::RepairNetwork, Todo::IfAllAreOff]);
-            }
-            Some(Limit::NoRoom(_)) => todos.push(Todo::MakeRoom),
-            Some(Limit::Unread(what)) => todos.push(Todo::SeeUnknown { what: what.clone() }),
-            Some(Limit::OverCap(_)) | None => {}
-        }
-        let back = self.history.nodes.iter().filter(|node| node.needs_you());
-        todos.extend(back.map(|node| {
-            let pods = node.noted.pods.iter();
-            let names = pods.map(|it| format!("{}/{}", it.namespace, it.name));
-            Todo::CheckForTwoWriters {
-                node: node.noted.node.clone(),
-                names: listed(&names.collect_vec(), NAMES),
-            }
-        }));
-        let strays = facts.strays.iter().cloned();
-        todos.extend(strays.map(|stray| Todo::SeeStray { stray }));
-        let errors = facts.errors.iter();
-        let errors = errors.filter(|_| facts.incomplete.is_none());
-        todos.extend(errors.map(|it| Todo::SeeUnread {
-            what: it.what.clone(),
-            why: it.cause.clone(),
-        }));
         let down = facts.known_nodes();
         let down = down.filter(|node| node.ready != Ready::True && node.leaf.is_none());
-        let down = down.map(|node| node.name.as_str());
-        let about = About {
-            pods: Vec::new(),
-            nodes: down.sorted_by_cached_key(|name| natural(name)).collect(),
-        };
+        let down = down
+            .map(|node| &node.name)
+            .sorted_by_cached_key(|name| natural(name));
+        let down = listed(&down.collect_vec(), NAMED);
+        let mut todos = Vec::new();
+        let mut add = |urgency, sentence: &str| todos.push(Todo::new(urgency, sentence));
+        if self.settings.unmatched(facts).is_some() {
+            add(RunAgain, "Correct the namespace filter, and run again.");
+        }
+        if facts.incomplete.is_some() {
+            add(
+                RunAgain,
+                "Save the file again, with leases, before you act (command under NOT SEEN).",
+            );
+        }
+        match self.limit() {
+            Some(Limit::MassOutage(_)) => {
+                add(
+                    Reach,
+                    &format!("Reach one of {down} by ssh or at its console."),
+                );
+                add(
+                    Repair,
+                    "If it runs, repair the network and delete nothing: the kubelets end their pods themselves.",
+                );
+                add(
+                    Otherwise,
+                    "If they are off for good: set the out-of-service taint on each that you have SEEN off (pod-reaper explain POD has the command).",
+                );
+            }
+            Some(Limit::NoRoom(_)) => {
+                add(
+                    Reach,
+                    &format!("Bring {down} back, or add a node on which pods can start."),
+                );
+            }
+            Some(Limit::Unread(what)) => {
+                add(
+                    Reach,
+                    &format!("See why this is not known, and run again: {what}."),
+                );
+            }
+            Some(Limit::OverCap(_)) | None => {}
+        }
+        for node in self.history.nodes.iter().filter(|node| node.needs_you()) {
+            let pods = node.noted.pods.iter();
+            let names = pods.map(|it| format!("{}/{}", it.namespace, it.name));
+            let (node, names) = (&node.noted.node, listed(&names.collect_vec(), NAMES));
+            add(
+                RunsElsewhere,
+                &format!(
+                    "Check for two writers, since pods of {node} may have run beside their replacements: {names}."
+                ),
+            );
+        }
+        let errors = facts.errors.iter().filter(|_| facts.incomplete.is_none());
+        for error in errors {
+            add(
+                Failure,
+                &format!("Not read: {}: {}", error.what, error.cause),
+            );
+        }
+        todos.extend(facts.strays.iter().map(|stray| self.of_stray(stray)));
         todos
-            .into_iter()
-            .map(|todo| (todo, about.clone()))
-            .collect()
+    }
+
+    fn of_stray(&self, stray: &Stray) -> Todo {
+        match stray {
+            Stray::Attachment { node, attachment } => Todo::new(
+                Rest,
+                format!("VolumeAttachment {attachment} names {node}, which no longer exists: until it is gone, no other node gets the volume."),
+            )
+            .with(self.kubectl.command(&["describe", "volumeattachment", attachment])),
+            Stray::Pending { namespace, pod, pod_uid, claim, claim_uid, volume } => {
+                let pod_of_claim = (namespace.as_str(), pod.as_str(), pod_uid);
+                Todo::new(
+                    Rest,
+                    format!("{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:"),
+                )
+                .harming(self.kubectl.delete_unused_claim(pod_of_claim, claim, claim_uid))
+            }
+        }
     }
 
     /// Lists what to do about one pod, and about its node because of it. Nothing in the list
@@ -96,144 +154,211 @@ impl RunRecord<'_> {
     /// member of etcd is never powered off.
     pub fn todos_of(&self, judged: &Judged) -> Vec<Todo> {
         let Judged { pod, reason, .. } = judged;
-        let deleted = |tie: &&Tie| {
-            matches!(
-                tie.kind,
-                TieKind::Goes(Wanted::Deleted(_) | Wanted::DeletedAndHeld { .. })
-            )
-        };
-        let deleted = reason.ties.iter().filter(deleted);
-        let mut todos = deleted
-            .filter_map(|tie| {
-                Some(Todo::Retain {
-                    claim: tie.pvc.clone(),
-                    volume: judged.claim(&tie.pvc)?.bound()?.volume.name.clone(),
-                })
-            })
-            .collect_vec();
+        let mut todos = self.data_to_keep(judged).collect_vec();
         let outcome = self.outcomes.get(&pod.uid);
         let failure = outcome.filter(|outcome| outcome.code().is_failure());
-        todos.extend(failure.map(|outcome| Todo::SeeOutcome {
-            code: outcome.code(),
-            why: outcome.sentence(),
+        todos.extend(failure.map(|outcome| {
+            let (code, why) = (outcome.code(), outcome.sentence());
+            Todo::new(
+                Failure,
+                format!("See why <pods> was not deleted [{code}]: {why}"),
+            )
         }));
         let is_untouched = outcome.is_some_and(|outcome| outcome.code().left_untouched());
         let node = self.facts.known_node(pod);
+        match judged.verdict() {
+            _ if self.is_held(judged) => {}
+            Verdict::Reap if may_run_twice(pod) && !is_untouched => todos.extend(self.off(node)),
+            Verdict::Leave if self.hangs(judged) => todos.push(Todo::new(
+                Rest,
+                "<pods> hangs on a Ready node: see the log of the kubelet of <nodes>.",
+            )),
+            Verdict::Manual if reason.asks_a_person() => {
+                todos.extend(self.off(node));
+                let codes = reason.asks.iter();
+                todos.extend(codes.flat_map(|code| self.of_reason(*code, judged, node)));
+            }
+            Verdict::Manual => todos.extend(self.of_reason(reason.code(), judged, node)),
+            _ => {}
+        }
+        if todos.is_empty() && judged.verdict() == Verdict::Manual && !self.is_held(judged) {
+            todos.push(see_why(reason.code()));
+        }
         let is_at_rest = matches!(
             reason.code(),
             ReasonCode::LocalVolume | ReasonCode::HostPath | ReasonCode::Stuck
         );
-        let may_taint = node.is_some_and(|node| is_at_rest && self.may_taint(node));
-        let hangs = || self.facts.on_ready_node(pod) && self.facts.overdue(pod) >= HANGS;
-        match (judged.verdict(), reason.code()) {
-            _ if self.is_held(judged) => {}
-            (Verdict::Reap, _) if may_run_twice(pod) && !is_untouched => {
-                todos.extend(self.off(node));
-            }
-            (Verdict::Leave, ReasonCode::NodeReady) if hangs() => todos.push(Todo::AskKubelet),
-            (Verdict::Manual, ReasonCode::EtcdMember) => {
-                todos.extend([Todo::ReachMembers, Todo::ForgetMembers]);
-            }
-            (Verdict::Manual, ReasonCode::KubeletAlive) => {
-                todos.extend(node.into_iter().flat_map(|node| self.repair(node)));
-            }
-            (Verdict::Manual, ReasonCode::Finalizers) => {
-                todos.extend(
-                    pod.finalizers_of_others()
-                        .map(|finalizer| Todo::ReleaseFinalizer {
-                            finalizer: finalizer.to_owned(),
-                            manager: pod.finalizers_set_by.get(finalizer).cloned(),
-                        }),
-                );
-            }
-            (Verdict::Manual, _) => match node.and_then(|node| node.leaf.as_ref()) {
-                Some(leaf) => todos.extend(match leaf.kind {
-                    LeafKind::Kosmos => {
-                        let cluster = leaf.cluster.as_deref();
-                        let cluster = cluster.unwrap_or("the leaf cluster").to_owned();
-                        vec![Todo::LookInLeaf { cluster }, Todo::SeeLinkLog]
-                    }
-                    LeafKind::Virtual => vec![Todo::StartAgain { maker: leaf.maker }],
-                    LeafKind::Edge | LeafKind::Selected => vec![Todo::RepairLink],
-                    LeafKind::NeverReported => vec![Todo::AskWhatItIs],
-                }),
-                None => todos.extend(self.about_storage(judged, node)),
-            },
-            _ => {}
-        }
-        todos.extend(may_taint.then_some(Todo::TaintNode));
+        todos.extend(node.filter(|node| is_at_rest && self.may_taint(node)).map(|node| {
+            Todo::new(
+                IfAsked,
+                format!("To move all pods of <nodes> at once, if you have SEEN it off: {TAINT}. A pod whose data is on <nodes> stays Pending."),
+            )
+            .harming(Some(self.kubectl.taint(node)))
+        }));
+        todos.sort();
+        todos.dedup();
         todos
     }
 
-    /// Lists what to do about a pod whose storage or owner keeps it on a dead node.
-    fn about_storage(&self, judged: &Judged, node: Option<&NodeFacts>) -> Vec<Todo> {
-        let Judged { pod, reason, .. } = judged;
-        let asks = |code| reason.asks.contains(&code);
-        let mut todos = self.off(node);
-        let claims = judged.storage.iter().flat_map(Storage::claims);
-        let stays = claims.into_iter().all(|claim| claim.deletion.is_none());
-        let is_wanted = judged.unneeded().is_none() && pod.controller.is_some();
-        let is_local = asks(ReasonCode::LocalVolume) || asks(ReasonCode::HostPath);
-        // Once another machine may write to its volumes, nobody waits for this one.
+    /// Lists what to do about a reason that needs you. A reason without a row is explained elsewhere.
+    fn of_reason(&self, code: ReasonCode, judged: &Judged, node: Option<&NodeFacts>) -> Vec<Todo> {
+        let pod = &judged.pod;
+        let kubectl = &self.kubectl;
+        match code {
+            ReasonCode::EtcdMember => vec![
+                Todo::new(Reach, "Reach <nodes> at the console. At least one of them runs, and is cut off or has lost its API server."),
+                Todo::new(Otherwise, "Reset etcd to fewer members only by its runbook. Then delete the Node object of each removed member that you have SEEN off."),
+            ],
+            ReasonCode::KubeletAlive => {
+                let repair = match node.and_then(|node| node.kubelet_says.filter(|_| node.ready == Ready::False)) {
+                    Some(KubeletSays::Runtime) => "restart the container runtime. Then its kubelet ends the pods.",
+                    Some(KubeletSays::Network) => "repair the network plugin (CNI). Then its kubelet ends the pods.",
+                    Some(KubeletSays::ShuttingDown) => "wait until the machine has shut down.",
+                    None => "see why the kubelet does not report Ready: restart it or the container runtime. Then it ends the pods.",
+                };
+                let silent = human_duration(self.settings.policy.silent_after());
+                vec![
+                    Todo::new(Repair, format!("On <nodes>, {repair}")),
+                    Todo::new(Otherwise, format!("Only if that fails, power <nodes> off, which stops what runs there: after {silent} of silence the next run takes over.")),
+                ]
+            }
+            ReasonCode::Finalizers => {
+                let finalizers = pod.finalizers_of_others().map(|finalizer| {
+                    let by = prefixed(", set by ", pod.finalizers_set_by.get(finalizer));
+                    let held = format!("<pods> is held by finalizer {finalizer}{by}: repair its controller.");
+                    match node {
+                        Some(_) => Todo::new(Rest, format!("{held} If that ran on <nodes>, or waits for the end of the pod: once <nodes> is off, set the out-of-service taint, which ends every pod there."))
+                            .harming(self.taint(node)),
+                        None => Todo::new(Rest, held),
+                    }
+                });
+                finalizers.collect()
+            }
+            ReasonCode::KosmosLeaf => {
+                let cluster = node.and_then(|node| node.leaf.as_ref()?.cluster.as_deref());
+                let cluster = cluster.unwrap_or("the leaf cluster");
+                let there = Target {
+                    kubeconfig: Some(format!("{cluster}.kubeconfig").into()),
+                    context: None,
+                };
+                vec![
+                    Todo::new(RunsElsewhere, format!("Look in {cluster} for <pods> BEFORE you repair the link: the repair stops it."))
+                        .with(there.command(&["get", "pods", "-n", &pod.namespace, "-o", "wide"])),
+                    Todo::new(Rest, "See why Kosmos does not reach the leaf cluster.")
+                        .with(kubectl.command(&["logs", "-n", "kosmos-system", "deployment/clustertree-cluster-manager", "--tail=50"])),
+                ]
+            }
+            ReasonCode::VirtualNode | ReasonCode::EdgeNode | ReasonCode::LeafNode => vec![
+                Todo::new(RunsElsewhere, "<nodes> is a leaf node: repair it, or the link to it. What runs there then ends <pods>."),
+            ],
+            ReasonCode::LocalVolume => {
+                let ties = judged.reason.ties.iter();
+                let mut todos = ties.filter_map(|tie| self.of_tie(tie, judged, node)).collect_vec();
+                todos.extend(self.bring_back(judged, node));
+                todos
+            }
+            ReasonCode::HostPath => {
+                let paths = pod.host_paths.iter().join(", ");
+                let copy = format!("<pods> keeps data in {paths} on the disk of <nodes>. Only if that may be lost, delete the pod by hand (book: Data on a dead node).");
+                let mut todos = vec![Todo::new(GiveUp, copy)];
+                todos.extend(self.bring_back(judged, node));
+                todos
+            }
+            ReasonCode::SharedDisk => vec![
+                Todo::new(BringBack, format!("<pods>: two machines would write to one disk if <nodes> is still on. Once you have SEEN it off, say so by annotation fencing/state=fenced, and the next run reaps; or by the taint: {TAINT}."))
+                    .harming(self.taint(node)),
+            ],
+            _ => vec![see_why(code)],
+        }
+    }
+
+    /// Returns what to do about a PVC whose volume other nodes do not reach.
+    fn of_tie(&self, tie: &Tie, judged: &Judged, node: Option<&NodeFacts>) -> Option<Todo> {
+        let claim = judged.claim(&tie.pvc);
+        match tie.kind {
+            TieKind::Confined(_) => return Some(see_why(ReasonCode::LocalVolume)),
+            TieKind::Pinned(_) if claim.is_none_or(|it| it.deletion.is_none()) => {}
+            _ => return None,
+        }
+        let (pod, pvc, volume) = (&judged.pod, &tie.pvc, claim.and_then(|it| it.bound()));
+        let todo = |sentence| {
+            Todo::new(
+                GiveUp,
+                format!("Only if <nodes> is lost for good{sentence}"),
+            )
+        };
+        let owner = claim.and_then(|it| it.owner.as_ref());
+        // The template of the `StatefulSet` makes the PVC again.
+        Some(
+            if claim.is_some_and(|it| it.templated) && pod.of_stateful_set() {
+                let data = match volume.and_then(|it| it.volume.reclaim_policy.as_deref()) {
+                    Some("Retain") => "its volume stays, by its reclaim policy Retain",
+                    _ => "its volume is destroyed",
+                };
+                todo(format!(", give up the data of <pods>: delete its PVC ({data}; nobody checks for another copy). Ten minutes later a run deletes the pod, and the StatefulSet makes both again, empty."))
+                .harming(node.zip(volume).and_then(|(node, volume)| {
+                    self.kubectl.delete_claim(node, &pod.namespace, pvc, &volume.uid)
+                }))
+            } else if let Some(owner) = owner {
+                todo(format!(
+                    ": PVC {pvc} of <pods> belongs to {owner}, whose operator replaces it."
+                ))
+            } else {
+                todo(format!(
+                    ": nobody makes PVC {pvc} of <pods> again. Delete it, and create it again once a run has deleted the pod."
+                ))
+            },
+        )
+    }
+
+    /// Lists the volumes that a PVC that somebody deleted before the node failed takes along.
+    fn data_to_keep(&self, judged: &Judged) -> impl Iterator<Item = Todo> {
+        judged.reason.ties.iter().filter_map(move |tie| {
+            let TieKind::Goes(Wanted::Deleted(_) | Wanted::DeletedAndHeld { .. }) = tie.kind else {
+                return None;
+            };
+            let (claim, volume) = (&tie.pvc, &judged.claim(&tie.pvc)?.bound()?.volume.name);
+            let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
+            let sentence = format!("<pods>: set volume {volume} to Retain before <nodes> comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod.");
+            let command = self.kubectl.command(&["patch", "pv", volume, "-p", retain]);
+            Some(Todo::new(KeepData, sentence).with(command))
+        })
+    }
+
+    /// Returns what brings a pod back with its data.
+    fn bring_back(&self, judged: &Judged, node: Option<&NodeFacts>) -> Option<Todo> {
+        // A machine that is known to be off is not looked at.
+        let is_on = self.off(node).iter().any(|todo| todo.urgency == PowerOff);
+        let (urgency, sentence) = if is_on {
+            (
+                Look,
+                "Look at the console of <nodes>. If it is booting, wait for what needs its disk: <pods>.",
+            )
+        } else {
+            (
+                BringBack,
+                "Bring <nodes> or its disk back, for what needs it: <pods>.",
+            )
+        };
+        self.restarts_with_its_data(judged)
+            .then(|| Todo::new(urgency, sentence))
+    }
+
+    /// Reports whether the pod starts again with its data if its node comes back: the data is local, wanted, and not
+    /// being deleted. Once another machine may write to the node's volumes, nobody waits for it.
+    pub(in crate::report) fn restarts_with_its_data(&self, judged: &Judged) -> bool {
+        let mut claims = judged.storage.iter().flat_map(Storage::claims);
         let may_wait = |node: &NodeFacts| {
             !self.was_acted_on(&node.name) && self.volumes_moved_at(&node.name).is_none()
         };
-        if is_local && stays && is_wanted && node.is_some_and(may_wait) {
-            // A machine that is known to be off is not looked at.
-            todos.push(if todos.contains(&Todo::PowerOff) {
-                Todo::Look
-            } else {
-                Todo::BringBack
-            });
-        }
-        if is_local && Damage::of(judged) == Damage::NoOtherReady {
-            todos.push(Todo::DownUntil);
-        }
-        if asks(ReasonCode::SharedDisk) {
-            todos.push(Todo::Fence);
-        }
-        if asks(ReasonCode::OwnerKind) {
-            todos.push(Todo::DecideAboutOwner);
-        }
-        if asks(ReasonCode::HostPath) {
-            todos.push(Todo::CopyPaths {
-                paths: pod.host_paths.iter().join(", "),
-            });
-        }
-        for tie in &reason.ties {
-            let (claim, its) = (tie.pvc.clone(), judged.claim(&tie.pvc));
-            todos.extend(match (&tie.kind, its) {
-                (TieKind::Confined(_), _) => Some(Todo::SeeReach {
-                    volume: tie.volume().to_owned(),
-                    why: tie.to_string(),
-                }),
-                (TieKind::Unverified(_), _) => Some(Todo::SeeVolume {
-                    claim,
-                    why: tie.to_string(),
-                }),
-                (TieKind::Goes(Wanted::DeletedAndHeld { finalizers, .. }), _) => {
-                    let finalizers = finalizers.join(", ");
-                    Some(Todo::HeldClaim { claim, finalizers })
-                }
-                (TieKind::Pinned(_), Some(its)) if its.deletion.is_some() => None,
-                // The template of the `StatefulSet` makes the PVC again.
-                (TieKind::Pinned(_), Some(its)) if its.templated && pod.of_stateful_set() => {
-                    Some(Todo::GiveUp {
-                        namespace: pod.namespace.clone(),
-                        claim,
-                    })
-                }
-                (TieKind::Pinned(_), its) => Some(match its.and_then(|its| its.owner.clone()) {
-                    Some(owner) => Todo::LeaveToOperator { claim, owner },
-                    None => Todo::CreateAgain { claim },
-                }),
-                _ => None,
-            });
-        }
-        todos
+        is_local(judged)
+            && claims.all(|claim| claim.deletion.is_none())
+            && judged.unneeded().is_none()
+            && judged.pod.controller.is_some()
+            && self.facts.known_node(&judged.pod).is_some_and(may_wait)
     }
 
-    /// Lists what to do about the machine of a pod that starts elsewhere.
+    /// Returns what to do about the machine of a pod that starts elsewhere, or has to.
     fn off(&self, node: Option<&NodeFacts>) -> Vec<Todo> {
         let is_suspect = |node: &&NodeFacts| {
             State::of(node, self.facts.now) == State::Down && !node.out_of_service
@@ -241,49 +366,66 @@ impl RunRecord<'_> {
         let Some(node) = node.filter(is_suspect) else {
             return Vec::new();
         };
-        let down = self
-            .facts
-            .known_nodes()
-            .filter(|it| it.ready != Ready::True);
-        let unsure = |it: &&NodeFacts| it.control_plane && it.etcd.is_none() && it.leaf.is_none();
-        let moved = self.volumes_moved_at(&node.name);
-        let mut todos = vec![if node.control_plane && down.filter(unsure).count() > 1 {
-            Todo::LookAtControlPlane
-        } else if let Some(moved) = moved.filter(|_| !self.was_acted_on(&node.name)) {
-            Todo::HaveYouSeenItOff {
-                since: clock(moved),
-            }
-        } else {
-            Todo::PowerOff
-        }];
+        let mut todos = vec![self.power_off(node)];
         if node.etcd.is_some_and(Quorum::has_no_spare) {
-            todos.push(Todo::NoSpareMember);
+            let sentence = "etcd has no spare member left: bring <nodes> back.";
+            todos.push(Todo::new(BringBack, sentence));
         }
         todos
     }
 
-    /// Lists what to do about a node that is alive.
-    fn repair(&self, node: &NodeFacts) -> Vec<Todo> {
-        let says = node.kubelet_says.filter(|_| node.ready == Ready::False);
-        let signs = node.signs_of_life(self.facts.now);
-        let lease = signs.iter().find(|sign| sign.by == SignBy::OtherLease);
-        let named_by = node.life.iter().flat_map(|life| &life.named_by).flatten();
-        let mut leases = named_by.filter(|named| {
-            let name = format!("{}/{}", named.namespace, named.lease);
-            let what = lease.and_then(|sign| sign.what.as_deref());
-            what.is_some_and(|what| what.split([' ', ',']).any(|word| word == name))
-        });
-        let mut todos = vec![
-            Todo::Repair { says },
-            Todo::OrPowerOff {
-                silent: about_time(self.settings.policy.silent_after()),
-            },
-        ];
-        todos.extend(leases.next().map(|named| Todo::SeeLease {
-            namespace: named.namespace.clone(),
-            lease: named.lease.clone(),
-        }));
-        todos
+    /// Says when to power a node off that is down. Volumes that are attached to it are detached after the delete of
+    /// their pods, and then attached elsewhere (`VolumeAttachment`).
+    fn power_off(&self, node: &NodeFacts) -> Todo {
+        let is_unsure = |it: &&NodeFacts| {
+            it.ready != Ready::True && it.control_plane && it.etcd.is_none() && it.leaf.is_none()
+        };
+        if node.control_plane && self.facts.known_nodes().filter(is_unsure).count() > 1 {
+            let sentence = "Look at <nodes> before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.";
+            return Todo::new(Reach, sentence);
+        }
+        if let Some(moved) = self.volumes_moved_at(&node.name) {
+            let since = clock(moved);
+            let sentence = format!(
+                "Have you SEEN <nodes> off? If not, POWER IT OFF NOW: its volumes may be in use on other nodes since {since}."
+            );
+            return Todo::new(SeeOff, sentence);
+        }
+        let reaped = self.pods_on(&node.name);
+        let reaped = reaped
+            .filter(|it| it.verdict() == Verdict::Reap)
+            .collect_vec();
+        let until = self.detached_at();
+        let no_longer_safe = format!(
+            "POWER <nodes> OFF BEFORE {until}. Then its volumes are attached elsewhere; if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe."
+        );
+        let sentence = if reaped.is_empty() {
+            "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data."
+        } else if !reaped.iter().any(|it| self.detaches_late(it)) {
+            "Power <nodes> off unless it is booting: its old containers may still run."
+        } else if self.was_acted_on(&node.name) {
+            &no_longer_safe
+        } else {
+            "If <nodes> is not booting, POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes."
+        };
+        Todo::new(PowerOff, sentence)
+    }
+
+    /// Reports whether a limit holds the pod's node, so that nothing but keeping data is asked for.
+    fn is_held(&self, judged: &Judged) -> bool {
+        let node = judged.pod.node.as_ref();
+        node.is_some_and(|node| self.plan.by_node.contains_key(node))
+    }
+
+    /// Reports whether the pod hangs on a Ready node.
+    pub(in crate::report) fn hangs(&self, judged: &Judged) -> bool {
+        judged.code() == ReasonCode::NodeReady && self.facts.overdue(&judged.pod) >= HANGS
+    }
+
+    /// Returns the command that sets the out-of-service taint; `None` if it would end more than the report says.
+    fn taint(&self, node: Option<&NodeFacts>) -> Option<String> {
+        let node = node.filter(|node| self.may_taint(node))?;
+        Some(self.kubectl.taint(node))
     }
 
     /// Reports whether the report may print the command that sets the out-of-service taint: no
@@ -291,7 +433,7 @@ impl RunRecord<'_> {
     /// taint yet. The taint ends every pod there, so none may be opted out, be on a member of etcd that
     /// may be needed, wait for your decision about its owner, or take a PVC along whose data may still be wanted.
     /// Nothing of this is known of pods in namespaces that are left out, and of pods whose PVCs were not read.
-    pub(super) fn may_taint(&self, node: &NodeFacts) -> bool {
+    fn may_taint(&self, node: &NodeFacts) -> bool {
         let is_held = self.plan.by_node.contains_key(&node.name);
         let filter = &self.settings.namespaces;
         let sees_all = filter.include.is_none() && filter.exclude.is_none();
@@ -322,12 +464,16 @@ impl RunRecord<'_> {
             && !self.pods_on(&node.name).any(protects)
             && !active.any(|pod| pod.opts_out().is_some() || has_claims(pod))
     }
+}
 
-    /// Reports whether a limit holds the pod's node, so that nothing but keeping data is asked for.
-    fn is_held(&self, judged: &Judged) -> bool {
-        let node = judged.pod.node.as_ref();
-        node.is_some_and(|node| self.plan.by_node.contains_key(node))
-    }
+/// Refers to what `explain` and the book say about a reason.
+fn see_why(code: ReasonCode) -> Todo {
+    Todo::new(
+        Rest,
+        format!(
+            "<pods> [{code}]: see why (pod-reaper explain POD), and what to do (book: Three in the morning)."
+        ),
+    )
 }
 
 /// Reports whether the pod's containers may run beside a replacement: it was started, and its
@@ -336,12 +482,4 @@ fn may_run_twice(pod: &PodFacts) -> bool {
     let never_started =
         pod.phase == "Pending" && pod.containers.running + pod.containers.terminated == 0;
     !never_started && !pod.finished() && !pod.made_by("DaemonSet", "apps")
-}
-
-fn about_time(time: SignedDuration) -> String {
-    let seconds = time.as_secs();
-    match seconds % 60 {
-        0 => format!("{} minutes", seconds / 60),
-        _ => about(time),
-    }
 }

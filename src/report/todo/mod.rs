@@ -1,117 +1,62 @@
-//! What to do, as data. A reason yields some of these; the report joins equal ones of several pods and nodes.
+//! What to do, as data. Each reason yields a few things to do; equal ones of several pods become one step.
 
 mod choose;
-mod write;
 
 use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
 
-use self::write::give_up;
-use super::record::RunRecord;
+use super::{NAMED, record::RunRecord};
 use crate::{
     codes::{codes, entry},
-    facts::{KubeletSays, Owner, PodFacts, Stray},
+    facts::PodFacts,
     judge::Judged,
-    outcome::OutcomeCode,
-    words::{listed, natural, prefixed},
+    words::{listed, natural},
 };
 
-/// The most names in a sentence.
-const NAMED: usize = 3;
-const TAINT: &str = "the out-of-service taint ends every pod there that does not tolerate it; remove it only after the machine was powered off and on again";
-
-/// Declares what there is to do. Each has a sentence about the pods and nodes at hand, which is a text
-/// or a function's.
-macro_rules! todos {
-    (
-        |$run:ident, $about:ident, $pods:ident, $nodes:ident|
-        $(
-            $(#[$doc:meta])*
-            $todo:ident $({ $($field:ident: $of:ty),* })? $(=> $sentence:literal)? $(= $text:expr)?;
-        )*
-    ) => {
-        /// A thing to do. The order is that of urgency.
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Todo {
-            $($(#[$doc])* $todo $({ $($field: $of),* })?,)*
-        }
-
-        impl RunRecord<'_> {
-            #[expect(unused_variables, reason = "some fields are only in a command")]
-            fn sentence(&self, todo: &Todo, $about: &About<'_>) -> String {
-                let ($run, $pods, $nodes) = (self, $about.pods(), $about.nodes());
-                match todo {
-                    $(Todo::$todo $({ $($field),* })? => { $(format!($sentence))? $($text)? })*
-                }
-            }
-        }
-    };
+/// How urgent a thing to do is, the most urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// The report lacks something: repeat the run.
+    RunAgain,
+    /// A machine destroys data as it comes back.
+    KeepData,
+    /// Nobody knows which machines live.
+    Reach,
+    /// A machine lives: repair what fails there.
+    Repair,
+    /// It cannot be repaired.
+    Otherwise,
+    /// Other machines may use the volumes of a machine that nobody has seen off.
+    SeeOff,
+    /// A machine with data may be booting.
+    Look,
+    /// A machine may still run.
+    PowerOff,
+    /// Pods may run elsewhere, or twice.
+    RunsElsewhere,
+    /// Nothing else but a machine or its disk helps.
+    BringBack,
+    /// Something was not read or not deleted.
+    Failure,
+    /// A machine is lost with its data. From here on, everything can wait until morning.
+    GiveUp,
+    /// It blocks pods or volumes.
+    Rest,
+    /// Somebody asks about one pod.
+    IfAsked,
 }
 
-todos! { |run, about, pods, nodes|
-    CorrectFilter => "Correct the namespace filter, and run again.";
-    SaveWithLeases => "Save the file again, with leases, before you act (command under NOT SEEN).";
-    Retain { claim: String, volume: String } => "{pods}: set volume {volume} to Retain before {nodes} comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod.";
-    ReachOne => "Reach one of {nodes} by ssh or at its console.";
-    RepairNetwork => "If it runs, repair the network and delete nothing: the kubelets end their pods themselves.";
-    IfAllAreOff => "If they are off for good: set the out-of-service taint on each that you have SEEN off (pod-reaper explain POD has the command).";
-    MakeRoom => "Bring {nodes} back, or add a node on which pods can start.";
-    /// A limit holds because of something unknown.
-    SeeUnknown { what: String } => "See why this is not known, and run again: {what}.";
-    ReachMembers => "Reach {nodes} at the console. At least one of them runs, and is cut off or has lost its API server.";
-    ForgetMembers => "Reset etcd to fewer members only by its runbook. Then delete the Node object of each removed member that you have SEEN off.";
-    Repair { says: Option<KubeletSays> } = format!("On {nodes}, {}", match says {
-        Some(KubeletSays::Runtime) => "restart the container runtime. Then its kubelet ends the pods.",
-        Some(KubeletSays::Network) => "repair the network plugin (CNI). Then its kubelet ends the pods.",
-        Some(KubeletSays::ShuttingDown) => "wait until the machine has shut down.",
-        None => "see why the kubelet does not report Ready: restart it or the container runtime. Then it ends the pods.",
-    });
-    OrPowerOff { silent: String } => "Only if that fails, power {nodes} off, which stops what runs there: after {silent} of silence the next run takes over.";
-    HaveYouSeenItOff { since: String } => "Have you SEEN {nodes} off? If not, POWER IT OFF NOW: its volumes may be in use on other nodes since {since}.";
-    LookAtControlPlane => "Look at {nodes} before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.";
-    Look => "Look at the console of {nodes}. If it is booting, wait for what needs its disk: {pods}.";
-    PowerOff = run.power_off(about);
-    BringBack => "Bring {nodes} or its disk back, for what needs it: {pods}.";
-    Fence => "{pods}: two machines would write to one disk if {nodes} is still on. Once you have SEEN it off, say so by annotation fencing/state=fenced, and the next run reaps; or by the taint: {TAINT}.";
-    NoSpareMember => "etcd has no spare member left: bring {nodes} back.";
-    LookInLeaf { cluster: String } => "Look in {cluster} for {pods} BEFORE you repair the link: the repair stops it.";
-    /// A machine came back without a reboot after its pods were reaped.
-    CheckForTwoWriters { node: String, names: String } => "Check for two writers, since pods of {node} may have run beside their replacements: {names}.";
-    DownUntil => "{pods}: only {nodes} or its disk brings it back. Discard nothing.";
-    StartAgain { maker: &'static str } => "Bring {maker} behind {nodes} back: it then ends {pods}.";
-    RepairLink => "Repair the link to {nodes}: what runs there then ends {pods}.";
-    AskWhatItIs => "Find out what {nodes} stands for: no kubelet ever reported there, so {pods} may run.";
-    SeeOutcome { code: OutcomeCode, why: String } => "See why {pods} was not deleted [{code}]: {why}";
-    SeeUnread { what: String, why: String } => "Not read: {what}: {why}";
-    /// The first that can wait until morning.
-    GiveUpEach => "Only if {nodes} is lost for good: give up data one pod at a time, where no other pod is Ready last, and wait for Ready in between (pod-reaper explain POD has the command).";
-    GiveUp { namespace: String, claim: String } = give_up(claim, about);
-    LeaveToOperator { claim: String, owner: Owner } => "Only if {nodes} is lost for good: PVC {claim} of {pods} belongs to {owner}, whose operator replaces it.";
-    CreateAgain { claim: String } => "Only if {nodes} is lost for good: nobody makes PVC {claim} of {pods} again. Delete it, and create it again once a run has deleted the pod.";
-    SeeVolume { claim: String, why: String } => "{pods}: see its storage. {why}.";
-    SeeReach { volume: String, why: String } => "{pods}: see where its data is. {why}. A Ready node that it allows lets the next run reap.";
-    HeldClaim { claim: String, finalizers: String } => "{pods}: finalizer {finalizers} holds its PVC {claim}, which is being deleted. Repair the controller of the finalizer.";
-    CopyPaths { paths: String } => "{pods} keeps data in {paths} on the disk of {nodes}. Only if that may be lost, delete the pod by hand (book: Data on a dead node).";
-    DecideAboutOwner => "{pods}: --manual-owner-kind leaves it to you. Once {nodes} is off, delete it by hand (book: Data on a dead node).";
-    ReleaseFinalizer { finalizer: String, manager: Option<String> } = {
-        let by = prefixed(", set by ", manager.as_ref());
-        let off = about.nodes.first().map(|name| match run.facts.known(name) {
-            Some(_) => format!(" If that ran on {nodes}, or waits for the end of the pod: once {nodes} is off, set the out-of-service taint, which ends every pod there."),
-            None => format!(" Node {name} no longer exists."),
-        });
-        let off = prefixed("", off);
-        format!("{pods} is held by finalizer {finalizer}{by}: repair its controller.{off}")
-    };
-    AskKubelet => "{pods} hangs on a Ready node: see the log of the kubelet of {nodes}.";
-    SeeLease { namespace: String, lease: String } => "See the Lease that shows that {nodes} is alive.";
-    SeeLinkLog => "See why Kosmos does not reach the leaf cluster.";
-    SeeStray { stray: Stray } = match stray {
-        Stray::Attachment { node, attachment } => format!("VolumeAttachment {attachment} names {node}, which no longer exists: until it is gone, no other node gets the volume."),
-        Stray::Pending { namespace, pod, claim, volume, .. } => format!("{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:"),
-    };
-    /// Only for somebody who asks about one pod.
-    TaintNode => "To move all pods of {nodes} at once, if you have SEEN it off: {TAINT}. A pod whose data is on {nodes} stays Pending.";
+/// A thing to do about one pod, or about the run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Todo {
+    pub urgency: Urgency,
+    /// What to do, as [`About::complete`] completes it.
+    sentence: String,
+    /// What to paste.
+    command: Option<String>,
+    /// Whether the command discards data or ends pods.
+    harms: bool,
 }
 
 codes! {
@@ -138,7 +83,7 @@ entry! {
     }
 }
 
-/// The pods and nodes that a thing to do is about.
+/// Pods and their nodes.
 #[derive(Debug, Clone, Default)]
 pub struct About<'a> {
     /// The pods, the worst damage first.
@@ -147,8 +92,71 @@ pub struct About<'a> {
     pub nodes: Vec<&'a str>,
 }
 
-/// Everything to do, with what it is about.
-pub type Todos<'a> = BTreeMap<Todo, About<'a>>;
+/// Things to do, each with what it is about, the most urgent first.
+pub type Todos<'a> = Vec<(Todo, About<'a>)>;
+
+impl Todo {
+    fn new(urgency: Urgency, sentence: impl Into<String>) -> Self {
+        Self {
+            urgency,
+            sentence: sentence.into(),
+            command: None,
+            harms: false,
+        }
+    }
+
+    /// Adds a command that harms nothing.
+    fn with(self, command: impl Into<Option<String>>) -> Self {
+        Self {
+            command: command.into(),
+            ..self
+        }
+    }
+
+    /// Adds a command that discards data or ends pods.
+    fn harming(self, command: Option<String>) -> Self {
+        Self {
+            harms: true,
+            ..self.with(command)
+        }
+    }
+}
+
+/// Joins what is to be done about several pods with the same sentence. Different commands are left out.
+fn join<'a>(todos: impl Iterator<Item = (Todo, &'a Judged)>) -> Todos<'a> {
+    let mut joined = BTreeMap::<_, (Todo, Vec<&Judged>)>::new();
+    for (todo, judged) in todos {
+        let key = (todo.urgency, todo.sentence.clone());
+        let (first, pods) = joined
+            .entry(key)
+            .or_insert_with(|| (todo.clone(), Vec::new()));
+        if first.command != todo.command {
+            first.command = None;
+        }
+        pods.push(judged);
+    }
+    let joined = joined.into_values();
+    joined.map(|(todo, pods)| (todo, About::of(pods))).collect()
+}
+
+impl RunRecord<'_> {
+    /// Writes a thing to do as a step.
+    pub fn step(&self, todo: &Todo, about: &About<'_>) -> Step {
+        // A node that is only supposed to be dead is alive.
+        let is_supposed = !self.settings.task.suppose_dead().is_empty();
+        let command = todo.command.clone().filter(|_| !is_supposed);
+        Step {
+            when: if todo.urgency < Urgency::GiveUp {
+                When::Now
+            } else {
+                When::Later
+            },
+            what: about.complete(&todo.sentence),
+            harms: todo.harms && command.is_some(),
+            command,
+        }
+    }
+}
 
 impl<'a> About<'a> {
     /// Returns pods with their nodes.
@@ -172,34 +180,20 @@ impl<'a> About<'a> {
         listed(&self.nodes, NAMED)
     }
 
-    /// Writes a sentence with the pods and their nodes, if there are any pods.
-    pub fn say(&self, sentence: impl Fn(&str, &str) -> String) -> Option<String> {
-        (!self.pods.is_empty()).then(|| sentence(&self.pods(), &self.nodes()))
+    /// Puts names in place of `<pods>` and `<nodes>`, and the number of pods in place of `<count>`.
+    fn complete(&self, sentence: &str) -> String {
+        let sentence = sentence.replace("<pods>", &self.pods());
+        let sentence = sentence.replace("<nodes>", &self.nodes());
+        sentence.replace("<count>", &self.pods.len().to_string())
+    }
+
+    /// Completes the sentence, if there are any pods.
+    pub fn say(&self, sentence: &str) -> Option<String> {
+        (!self.pods.is_empty()).then(|| self.complete(sentence))
     }
 }
 
 /// Returns the pod's namespace and name.
 pub fn full_name(pod: &PodFacts) -> String {
     format!("{}/{}", pod.namespace, pod.name)
-}
-
-impl Todo {
-    fn when(&self) -> When {
-        if *self < Self::GiveUpEach {
-            When::Now
-        } else {
-            When::Later
-        }
-    }
-
-    /// Reports whether the data of its pod is given up by it.
-    fn is_last_resort(&self) -> bool {
-        matches!(
-            self,
-            Self::GiveUp { .. }
-                | Self::LeaveToOperator { .. }
-                | Self::CreateAgain { .. }
-                | Self::CopyPaths { .. }
-        )
-    }
 }
