@@ -54,7 +54,7 @@ pub fn ready(node: &Value) -> Option<&str> {
     conditions.iter().find(|it| it["type"] == "Ready")?["status"].as_str()
 }
 
-fn is_leaf(node: &Value) -> bool {
+pub fn is_leaf(node: &Value) -> bool {
     let labels = &node["metadata"]["labels"];
     labels["type"] == "virtual-kubelet" || LEAF_LABELS.iter().any(|key| !labels[key].is_null())
 }

@@ -6,7 +6,7 @@ use pod_reaper_test_support::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::conditions::{ready, text};
+use crate::conditions::{is_leaf, ready, text};
 
 /// The history of a random run.
 #[derive(Clone, Default)]
@@ -122,14 +122,14 @@ pub fn wrong_note(objects: &Objects, node: &Value, deleted: &[&str]) -> Option<S
     let note = serde_json::from_str::<Value>(note).unwrap_or_default();
     let id = |node: &Value| text(&node["status"]["nodeInfo"]["bootID"]).to_owned();
     let nodes = objects.objects.iter().filter(|it| it["kind"] == "Node");
-    let is_ready = |node: &&Value| ready(node) == Some("True");
+    let is_ready = |node: &&Value| ready(node) == Some("True") && !is_leaf(node);
     let same = nodes.filter(is_ready).map(|ready| id(ready) == id(node));
     let same = same.collect::<Vec<_>>();
     let noted = text(&note["bootID"]);
-    // Some of the Ready nodes are compared.
+    // Some of the Ready machines are compared.
     let is_wrong = match noted {
         "" => !id(node).is_empty() && !same.contains(&true),
-        noted => noted != id(node) || !same.contains(&false),
+        noted => noted != id(node) || !same.is_empty() && !same.contains(&false),
     };
     if is_wrong {
         return Some(format!("its boot ID is {noted:?}"));
