@@ -93,6 +93,16 @@ remembered! {
     }
 }
 
+impl Reaped {
+    /// Reports whether its owner is of a kind that replaced it at the eviction, to judge by the name of the kind.
+    pub fn is_replaced_early(&self) -> bool {
+        let kinds = ["ReplicaSet", "DaemonSet", "Job", "ReplicationController"];
+        self.owner_kind
+            .as_ref()
+            .is_some_and(|kind| kinds.contains(&kind.as_str()))
+    }
+}
+
 codes! {
     /// What became of a node whose pods were reaped.
     #[derive(Deserialize)]

@@ -87,6 +87,11 @@ pub fn regex(text: &str) -> Result<Regex, String> {
 }
 
 impl NamespaceFilter {
+    /// Reports whether a run looks at the pods of all namespaces.
+    pub fn selects_all(&self) -> bool {
+        self.include.is_none() && self.exclude.is_none()
+    }
+
     /// Reports whether a run looks at the pods of `namespace`.
     pub fn matches(&self, namespace: &str) -> bool {
         let is_in = |regex: &Regex| regex.is_match(namespace);

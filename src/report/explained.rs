@@ -162,11 +162,18 @@ fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
     let node = judged.pod.node.as_deref().unwrap_or("its node");
     match (run.reaped_from(judged), judged.verdict()) {
         (Some(from), _) => format!("A run may delete it from {} on.", clock(from)),
+        (None, Verdict::Reap) if run.detaches_late(judged) => {
+            "The next run deletes it. Another node gets its volume up to 6 minutes later."
+                .to_owned()
+        }
         (None, Verdict::Reap) => "The next run deletes it.".to_owned(),
         (None, Verdict::Manual) if run.restarts_with_its_data(judged) => {
             format!("If {node} comes back, it restarts with its data. Otherwise nothing happens.")
         }
-        (None, Verdict::Manual) => "Nothing happens to it.".to_owned(),
+        (None, Verdict::Manual) if judged.code() == ReasonCode::KosmosLeaf => {
+            "If the link comes back, Kosmos stops it. Runs leave it alone.".to_owned()
+        }
+        (None, Verdict::Manual) => "Runs leave it alone.".to_owned(),
         (None, verdict) => verdict.means().to_owned(),
     }
 }

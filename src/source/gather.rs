@@ -46,7 +46,7 @@ pub async fn gather<S: Source>(
     };
     let not_ready = rows.not_ready().cloned().collect_vec();
     if not_ready.is_empty() && rows.pod_lists.is_none() && asked.is_none() {
-        if wanted.namespaces.include.is_some() || wanted.namespaces.exclude.is_some() {
+        if !wanted.namespaces.selects_all() {
             let namespaces = reader.read("namespaces", source.namespaces()).await;
             facts.unmatched_namespaces = unmatched(&wanted, &namespaces, &[]);
         }

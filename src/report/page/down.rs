@@ -114,7 +114,13 @@ impl Page<'_> {
         let hang = self.pods(|it| run.hangs(it));
         said.extend(hang.say("PODS THAT HANG ON READY NODES: <count>."));
         if self.pods.is_empty() && run.settings.unmatched(facts).is_none() {
-            said.push("No pod is stuck.".to_owned());
+            said.push(if !facts.errors.is_empty() {
+                "No pod that could be read is stuck.".to_owned()
+            } else if run.settings.namespaces.selects_all() {
+                "No pod is stuck.".to_owned()
+            } else {
+                "No pod is stuck in the namespaces that were selected.".to_owned()
+            });
         }
         said.join(" ")
     }
@@ -146,9 +152,13 @@ impl RunRecord<'_> {
             State::NeededMember => {
                 format!("{who} {are} NOT READY{silent}. The API server still writes.")
             }
-            State::Down => format!("{who} {are} DOWN{silent}."),
             State::Fenced(mark) => format!("{who} {are} DOWN AND KNOWN TO BE OFF: {mark}."),
             State::BeingDeleted => format!("{who} {are} DOWN, AND BEING DELETED{silent}."),
+            // A file without leases does not show silence.
+            State::Down if facts.incomplete.is_some() => {
+                format!("{who} {are} NOT READY{since}; whether alive is not known.")
+            }
+            State::Down => format!("{who} {are} DOWN{silent}."),
             State::NotLookedAt => format!("{who} {are} NOT READY{since}."),
             State::Alive(says) => {
                 let signs = facts.known(names[0]).map(|node| node.signs_of_life(now));

@@ -91,7 +91,7 @@ impl<'a> Page<'a> {
     fn earlier(&self) -> Vec<String> {
         let nodes = self.run.history.nodes.iter();
         let nodes = nodes.filter(|node| node.now.state == NodeState::Down || node.needs_you());
-        let said = nodes.flat_map(|RememberedNode { noted, sets, .. }| {
+        let said = nodes.flat_map(|RememberedNode { noted, sets, now, .. }| {
             let (name, from) = (&noted.node, noted.first_reap.strftime("%F %RZ"));
             let earlier = match noted.pods.len().saturating_add(noted.more) {
                 0 => format!("Earlier: a run ended while it deleted pods of {name}; which ones is not known."),
@@ -106,7 +106,15 @@ impl<'a> Page<'a> {
             let others = listed(&others.collect_vec(), NAMED);
             let others = prefixed("; not: ", Some(others).filter(|others| !others.is_empty()));
             let ready = format!("StatefulSets that are Ready again: {} of {}{others}.", back.len(), sets.len());
-            [Some(earlier), (!sets.is_empty()).then_some(ready)]
+            // Nobody reads the pods of other controllers that wait for the delete.
+            let others = noted.pods.iter().filter(|pod| {
+                let of_set = [None, Some("StatefulSet")].contains(&pod.owner_kind.as_deref());
+                now.state == NodeState::Down && !of_set && !pod.is_replaced_early()
+            });
+            let others = others.map(|pod| format!("{}/{}", pod.namespace, pod.name));
+            let others = listed(&others.collect_vec(), NAMED);
+            let unread = (!others.is_empty()).then(|| format!("Whether these are Ready again is not known: {others}."));
+            [Some(earlier), (!sets.is_empty()).then_some(ready), unread]
         });
         said.flatten().collect()
     }
@@ -138,7 +146,7 @@ impl<'a> Page<'a> {
         let (run, facts) = (self.run, &self.run.facts);
         if run.plan.hold.is_some() {
             // The affinity of the volumes; a held run deletes nothing.
-            let held = "Pods with data on these nodes: <count>. Nothing is lost while you look.";
+            let held = "<pods>: data on <nodes>. Nothing is lost while you look.";
             return Vec::from_iter(self.say(is_local, held));
         }
         let asks = |it: &Judged, code| it.reason.asks.contains(&code);
@@ -181,7 +189,7 @@ impl<'a> Page<'a> {
             self.local(Damage::NotKnown)
                 .say("<pods>: data on <nodes>; whether other pods are Ready is not known."),
             // The affinity or hostPath; status.readyReplicas and spec.replicas, of which the least share is named.
-            others.say(&format!("<pods>: data on <nodes>. Ready in each StatefulSet: {least} or more; whether they hold it, only you know.")),
+            others.say(&format!("<pods>: data on <nodes>. Ready of each StatefulSet: {least} or more; whether those hold it, only you know.")),
             // The PVC or its volume could not be read or is Lost; or the PVC has a deletionTimestamp or an owner.
             self.say(unverified, "<pods>: whether data is lost with <nodes> or with the pod is not known."),
             // The driver's attachRequired, or the kind of the volume.
@@ -201,7 +209,12 @@ impl<'a> Page<'a> {
         ];
         let mut texts = texts.into_iter().flatten().collect_vec();
         if texts.is_empty() && self.pods(unread).pods.is_empty() {
-            texts.extend(self.say(of_dead, "None on <nodes>."));
+            let none = if run.settings.namespaces.selects_all() {
+                "None on <nodes>."
+            } else {
+                "None on <nodes> in the namespaces that were selected. Others were not looked at."
+            };
+            texts.extend(self.say(of_dead, none));
         }
         texts
     }
@@ -226,12 +239,17 @@ impl<'a> Page<'a> {
     fn next(&self) -> Vec<String> {
         let run = self.run;
         let held = self.pods(|it| it.limit.is_some()).pods.len();
+        let of_zone = if run.plan.hold.is_none() {
+            " of the zone's nodes"
+        } else {
+            ""
+        };
         let by_limit = run.limit().map(|limit| match limit {
             Limit::MassOutage(_) => format!(
-                "As soon as fewer than {}% are down, runs go on by themselves. Pods that are due: {held}.",
+                "As soon as fewer than {}%{of_zone} are down, runs delete again by themselves. Pods that wait for that: {held}.",
                 run.settings.limits.max_not_ready_percent
             ),
-            Limit::NoRoom(_) => format!("As soon as a node has room, runs go on by themselves. Pods that are due: {held}."),
+            Limit::NoRoom(_) => format!("As soon as a node has room, runs delete again by themselves. Pods that wait for that: {held}."),
             Limit::Unread(_) | Limit::OverCap(_) => "The next run looks again.".to_owned(),
         });
         let planned = self.pods(|it| it.verdict() == Verdict::Reap && !self.acted());
@@ -247,15 +265,23 @@ impl<'a> Page<'a> {
             )),
             self.say_from(
                 |it| run.reaped_from(it),
-                "From <time> on, a run may take: <pods>.",
+                "From <time> on, a run may delete: <pods>.",
             ),
             self.with_code(ReasonCode::KubeletAlive)
                 .say("Runs leave <pods> alone for as long as the machine writes."),
         ];
         let mut texts = texts.into_iter().flatten().collect_vec();
         if texts.is_empty() {
+            let of_kosmos = |it: &Judged| it.code() == ReasonCode::KosmosLeaf;
+            let back = "If <nodes> comes back, what needs its disk restarts with its data: <pods>.";
+            let linked = "If the link comes back, Kosmos stops what runs there: <pods>.";
             let is_manual = |it: &Judged| it.verdict() == Verdict::Manual;
-            texts.extend(self.say(is_manual, "Nothing happens by itself."));
+            let said = [
+                self.say(is_manual, "Runs delete none of the pods that need you."),
+                self.say(|it| run.restarts_with_its_data(it), back),
+                self.say(of_kosmos, linked),
+            ];
+            texts.extend(joined(said.into_iter().flatten(), " "));
         }
         texts
     }

@@ -30,6 +30,9 @@ codes! {
     }
 }
 
+/// The most pods that a limit or a living machine keeps, of which each is named.
+const FEW: usize = 10;
+
 /// Names that belong together, with what they have in common.
 type Group = (String, Vec<String>);
 
@@ -47,11 +50,7 @@ impl<'a> Page<'a> {
             Some(_) => "WOULD NEED YOU",
             None => "NEEDS YOU",
         };
-        let of_alive = "[kubelet-alive] (names: --output=json)".to_owned();
-        let mut lists = vec![
-            self.down(),
-            list("HELD", held.pods.len(), None, counts(&held)),
-        ];
+        let mut lists = vec![self.down(), alike("HELD", "", &held)];
         lists.extend(Effect::ALL.map(|effect| self.reaped(effect)));
         lists.extend([
             Section {
@@ -67,6 +66,9 @@ impl<'a> Page<'a> {
             self.afterwards(),
             rows("WAITS", NAMES, &waits, |it| match run.reaped_from(it) {
                 Some(from) => format!(" until {}", clock(from)),
+                None if it.code() == ReasonCode::OverCap => {
+                    " for a later run (--max-deletes)".to_owned()
+                }
                 None => code(it),
             }),
             Section {
@@ -76,12 +78,7 @@ impl<'a> Page<'a> {
                 })
             },
             // None of them needs you by itself.
-            list(
-                "NEEDS YOU",
-                alive.pods.len(),
-                Some(of_alive),
-                counts(&alive),
-            ),
+            alike("NEEDS YOU", "[kubelet-alive]", &alive),
             rows("LEFT ALONE", NAMES, &left_alone, |it| {
                 prefixed(" on ", it.pod.node.as_ref()) + &code(it)
             }),
@@ -211,7 +208,7 @@ fn cut(mut names: Vec<String>, most: usize) -> Vec<String> {
     let more = names.len().saturating_sub(most);
     if more > 0 {
         names.truncate(most);
-        names.push(format!("and {more} more"));
+        names.push(format!("and {more} more (names: --output=json)"));
     }
     names
 }
@@ -227,9 +224,16 @@ fn grouped(pods: &About<'_>) -> Vec<Group> {
     groups.collect()
 }
 
-/// Counts pods by namespace.
-fn counts(pods: &About<'_>) -> Vec<Group> {
-    let counts = grouped(pods).into_iter();
+/// Lists pods that a limit or a living machine keeps, all alike: a few by name, many by number.
+fn alike(heading: &str, remark: &str, pods: &About<'_>) -> Section {
+    let (count, names) = (pods.pods.len(), grouped(pods));
+    let named = |remark: &str| Some(remark.to_owned()).filter(|remark| !remark.is_empty());
+    if count <= FEW {
+        return list(heading, count, named(remark), names);
+    }
+    let counts = names.into_iter();
     let counts = counts.map(|(namespace, names)| format!("{namespace} {}", names.len()));
-    vec![(String::new(), counts.collect())]
+    let remark = format!("{remark} (names: --output=json)");
+    let counts = [(String::new(), counts.collect())];
+    list(heading, count, named(remark.trim_start()), counts)
 }

@@ -79,11 +79,17 @@ impl<'a> Page<'a> {
     }
 
     fn title(&self) -> String {
-        let down = self.down.iter().filter(|(state, _)| *state != State::Gone);
-        let names = down.flat_map(|(_, names)| names).collect_vec();
+        let named = |is_leaf: bool, what: &str| {
+            let nodes = self.down.iter().filter(|(state, _)| {
+                *state != State::Gone && matches!(state, State::Kosmos(_) | State::Leaf) == is_leaf
+            });
+            let names = nodes.flat_map(|(_, names)| names).collect_vec();
+            (!names.is_empty()).then(|| format!("{} {what}", listed(&names, NAMED)))
+        };
         let needs = self.pods(|it| it.verdict() == Verdict::Manual);
         let parts = [
-            (!names.is_empty()).then(|| format!("{} down", listed(&names, NAMED))),
+            named(false, "down"),
+            named(true, "cut off"),
             self.local(Damage::NoOtherReady)
                 .say("<count> without another Ready"),
             needs.say("<count> need you"),
@@ -123,6 +129,7 @@ impl<'a> Page<'a> {
             .map(|(todo, about)| self.run.step(todo, about));
         let gone = self.gone(|_| true).pods;
         let is_calm = !gone.is_empty()
+            && self.run.settings.namespaces.selects_all()
             && gone.iter().all(|it| self.effect(it) == Effect::Leftover)
             && self
                 .pods

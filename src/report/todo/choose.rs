@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     facts::{HANGS, KubeletSays, NodeFacts, PodFacts, Quorum, Ready, Storage, Stray},
+    history::Reaped,
     judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     report::{
         NAMED, NAMES,
@@ -40,7 +41,7 @@ impl RunRecord<'_> {
         let last = last.unique_by(|it| it.pod.uid.as_str()).collect_vec();
         if last.len() > 1 {
             todos.retain(|(todo, _)| todo.urgency != GiveUp);
-            let each = "Only if <nodes> is lost for good: give up data one pod at a time, where no other pod is Ready last, and wait for Ready in between (pod-reaper explain POD has the command).";
+            let each = "Only if <nodes> is lost for good: give up data one pod at a time, and wait for Ready in between. Leave pods without another Ready pod for last (pod-reaper explain POD has the command).";
             todos.push((Todo::new(GiveUp, each), About::of(last)));
         }
         // If only one pod is there to wait for, the look at its node says so.
@@ -51,7 +52,7 @@ impl RunRecord<'_> {
         });
         let alone = alone.collect_vec();
         if !alone.is_empty() && !todos.iter().any(is_said) {
-            let sentence = "<pods>: only <nodes> or its disk brings it back. Discard nothing.";
+            let sentence = "<pods>: only <nodes> or its disk brings it back. Once off, power it on again. Discard nothing.";
             todos.push((Todo::new(BringBack, sentence), About::of(alone)));
         }
         let of_run = self.todos_of_run().into_iter();
@@ -92,13 +93,15 @@ impl RunRecord<'_> {
                 );
                 add(
                     Otherwise,
-                    "If they are off for good: set the out-of-service taint on each that you have SEEN off (pod-reaper explain POD has the command).",
+                    "If they are off, power them on again. Only those that are off for good: set the out-of-service taint on each that you have SEEN off (book: The out-of-service taint).",
                 );
             }
             Some(Limit::NoRoom(_)) => {
                 add(
                     Reach,
-                    &format!("Bring {down} back, or add a node on which pods can start."),
+                    &format!(
+                        "Bring {down} back; or power it off, and add a node on which pods can start."
+                    ),
                 );
             }
             Some(Limit::Unread(what)) => {
@@ -110,13 +113,20 @@ impl RunRecord<'_> {
             Some(Limit::OverCap(_)) | None => {}
         }
         for node in self.history.nodes.iter().filter(|node| node.needs_you()) {
-            let pods = node.noted.pods.iter();
+            let is_suspect = |it: &&Reaped| it.attached || !it.is_replaced_early();
+            let suspects = node.noted.pods.iter().filter(is_suspect).collect_vec();
+            let pods = if suspects.is_empty() {
+                node.noted.pods.iter().collect_vec()
+            } else {
+                suspects
+            };
+            let pods = pods.iter().sorted_by_key(|it| !it.attached);
             let names = pods.map(|it| format!("{}/{}", it.namespace, it.name));
             let (node, names) = (&node.noted.node, listed(&names.collect_vec(), NAMES));
             add(
                 RunsElsewhere,
                 &format!(
-                    "Check for two writers, since pods of {node} may have run beside their replacements: {names}."
+                    "Check for two writers, since pods of {node} may have run beside their replacements: {names}. (Exit 5 only this once; the history keeps this for 7 days.)"
                 ),
             );
         }
@@ -214,12 +224,12 @@ impl RunRecord<'_> {
                     Some(KubeletSays::Runtime) => "restart the container runtime. Then its kubelet ends the pods.",
                     Some(KubeletSays::Network) => "repair the network plugin (CNI). Then its kubelet ends the pods.",
                     Some(KubeletSays::ShuttingDown) => "wait until the machine has shut down.",
-                    None => "see why the kubelet does not report Ready: restart it or the container runtime. Then it ends the pods.",
+                    None => "see why the kubelet does not report Ready: restart the kubelet or the container runtime. The kubelet then ends the pods.",
                 };
                 let silent = human_duration(self.settings.policy.silent_after());
                 vec![
                     Todo::new(Repair, format!("On <nodes>, {repair}")),
-                    Todo::new(Otherwise, format!("Only if that fails, power <nodes> off, which stops what runs there: after {silent} of silence the next run takes over.")),
+                    Todo::new(Otherwise, format!("Only if that fails, power <nodes> off, which stops what runs there: after {silent} of silence the next run force-deletes the pods.")),
                 ]
             }
             ReasonCode::Finalizers => {
@@ -227,7 +237,7 @@ impl RunRecord<'_> {
                     let by = prefixed(", set by ", pod.finalizers_set_by.get(finalizer));
                     let held = format!("<pods> is held by finalizer {finalizer}{by}: repair its controller.");
                     match node {
-                        Some(_) => Todo::new(Rest, format!("{held} If that ran on <nodes>, or waits for the end of the pod: once <nodes> is off, set the out-of-service taint, which ends every pod there."))
+                        Some(_) => Todo::new(Rest, format!("{held} If that ran on <nodes>, or waits for the end of the pod: once <nodes> is off, set the out-of-service taint, which ends every pod there that does not tolerate it."))
                             .harming(self.taint(node)),
                         None => Todo::new(Rest, held),
                     }
@@ -242,14 +252,14 @@ impl RunRecord<'_> {
                     context: None,
                 };
                 vec![
-                    Todo::new(RunsElsewhere, format!("Look in {cluster} for <pods> BEFORE you repair the link: the repair stops it."))
+                    Todo::new(RunsElsewhere, format!("Look in {cluster} for <pods> BEFORE you repair the link: the repair stops what runs there."))
                         .with(there.command(&["get", "pods", "-n", &pod.namespace, "-o", "wide"])),
                     Todo::new(Rest, "See why Kosmos does not reach the leaf cluster.")
                         .with(kubectl.command(&["logs", "-n", "kosmos-system", "deployment/clustertree-cluster-manager", "--tail=50"])),
                 ]
             }
             ReasonCode::VirtualNode | ReasonCode::EdgeNode | ReasonCode::LeafNode => vec![
-                Todo::new(RunsElsewhere, "<nodes> is a leaf node: repair it, or the link to it. What runs there then ends <pods>."),
+                Todo::new(RunsElsewhere, "<nodes> is a leaf node: repair it, or the link to it. Its own agent then ends <pods>."),
             ],
             ReasonCode::LocalVolume => {
                 let ties = judged.reason.ties.iter();
@@ -305,7 +315,7 @@ impl RunRecord<'_> {
                 ))
             } else {
                 todo(format!(
-                    ": nobody makes PVC {pvc} of <pods> again. Delete it, and create it again once a run has deleted the pod."
+                    ", give up the data of <pods>: delete PVC {pvc}. Ten minutes later a run deletes the pod. Nobody makes this PVC again: create it, empty, once the pod is gone."
                 ))
             },
         )
@@ -397,12 +407,12 @@ impl RunRecord<'_> {
             .collect_vec();
         let until = self.detached_at();
         let no_longer_safe = format!(
-            "POWER <nodes> OFF BEFORE {until}. Then its volumes are attached elsewhere; if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe."
+            "POWER <nodes> OFF BEFORE {until}. From then on, its volumes are attached elsewhere: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe."
         );
         let sentence = if reaped.is_empty() {
             "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data."
         } else if !reaped.iter().any(|it| self.detaches_late(it)) {
-            "Power <nodes> off unless it is booting: its old containers may still run."
+            "Power <nodes> off unless booting: old containers may still run there."
         } else if self.was_acted_on(&node.name) {
             &no_longer_safe
         } else {
@@ -435,8 +445,6 @@ impl RunRecord<'_> {
     /// Nothing of this is known of pods in namespaces that are left out, and of pods whose PVCs were not read.
     fn may_taint(&self, node: &NodeFacts) -> bool {
         let is_held = self.plan.by_node.contains_key(&node.name);
-        let filter = &self.settings.namespaces;
-        let sees_all = filter.include.is_none() && filter.exclude.is_none();
         let has_claims =
             |pod: &PodFacts| pod.claim_names.as_ref().map_or(true, |all| !all.is_empty());
         let protects = |Judged {
@@ -457,7 +465,7 @@ impl RunRecord<'_> {
         let active = self.facts.active.get(&node.name);
         let mut active = active.into_iter().flatten();
         !is_held
-            && sees_all
+            && self.settings.namespaces.selects_all()
             && !node.may_live(self.facts.now)
             && !node.out_of_service
             && node.opted_out.is_none()
