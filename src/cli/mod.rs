@@ -23,7 +23,7 @@ use self::values::PODS;
 pub use self::values::{LogFormat, Output, PodName};
 use crate::selector::regex;
 
-/// Force-deletes pods stuck Terminating on NotReady nodes, never their data, and reports those that need
+/// Force-deletes pods stuck Terminating on NotReady nodes, never a PVC, and reports those that need
 /// you. Without --dry-run it deletes; at a terminal it asks first.
 ///
 /// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The
@@ -107,7 +107,8 @@ Exit codes:
   2  wrong usage, a missing file or context, a broken kubeconfig, or neither --yes nor a terminal
   3  finished, but something could not be deleted, verified, read or reported
   4  the mass-outage breaker held at least one pod
-  5  with --exit-on-manual: something needs you";
+  5  with --exit-on-manual: something needs you
+If several apply, the first of 2, 1, 4, 3 and 5 is used.";
 
 impl Cli {
     /// Reads the process's arguments and environment. Ends the process after `--help` and
@@ -355,7 +356,9 @@ fn clarify(
         if error.get(ContextKind::SuggestedSubcommand).is_some() {
             return error;
         }
-        format!("there is no command {word:?}; did you mean: explain {word}?")
+        format!(
+            "there is no command {word:?}: a run needs none, a saved file is audited by --snapshot {word}, and a pod is asked about by explain {word}"
+        )
     } else if let Some(name) = subcommand_name
         && command
             .get_arguments()

@@ -35,14 +35,14 @@ pub struct Options {
     #[arg(help_heading = LIMITS, long, short, display_order = 0)]
     pub yes: bool,
 
-    /// Run only if the guard proves that it stops this account from deleting a running pod. To prove
+    /// Run only if the guard (an admission policy) proves that it stops this account from deleting a running pod. To prove
     /// that, the run requests a dry-run delete of its own pod, which the guard has to refuse.
     /// The downward API names that pod, and the proof covers only its namespace. --dry-run and --snapshot skip this check
     #[arg(help_heading = LIMITS, long)]
     pub require_guard: bool,
 
-    /// Report Terminating pods on Ready nodes too. What pods own elsewhere, and pods that are Pending for a node that is gone,
-    /// only the audit of a saved file shows (--snapshot)
+    /// Report Terminating pods on Ready nodes too. Only the audit of a file (--snapshot) also shows pods that other pods own,
+    /// and pods that are Pending for a node that is gone
     #[arg(help_heading = REPORT, long, hide_short_help = true)]
     pub all: bool,
 
@@ -88,8 +88,8 @@ pub struct Common {
     #[command(flatten)]
     pub form: OutputFormats,
 
-    /// Audit a saved cluster state (kubectl get … -o json) instead of a cluster; "-" is standard
-    /// input
+    /// Audit a saved cluster state instead of a cluster: a file with the output of kubectl get
+    /// no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields; "-" is standard input
     #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = path)]
     pub snapshot: Option<PathBuf>,
 

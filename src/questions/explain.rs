@@ -153,8 +153,8 @@ async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRu
     let hint = match elsewhere.into_iter().chain(near).join("; or ") {
         hint if !hint.is_empty() => hint,
         _ if here.is_empty() => format!(
-            "{namespace} was read as a namespace, and explain takes a pod: list those of {name} with kubectl get pods -A | \
-             grep {name}, then write NAMESPACE/POD"
+            "no pod of a namespace {namespace} is there; if {name} is a node, list its pods with: kubectl get pods -A \
+             --field-selector spec.nodeName={name}"
         ),
         _ => {
             format!("it may be gone already; list the pods with: kubectl get pods -n {namespace}")

@@ -185,9 +185,10 @@ impl Turn<'_> {
         }
     }
 
-    /// Reads the pod's node again, judges the pod by it, and reads again what the verdict relies on.
-    /// Returns the permission to write to the pod. `Err` is the pod's outcome if the pod may no longer
-    /// be deleted. The permit expires by the time of the node's reading, which is the oldest of them.
+    /// Reads the pod's node again, judges the pod by it, and reads again the namespace or `StatefulSet` that lets the
+    /// pod go. Returns the permission to write to the pod. `Err` is the pod's outcome if the pod may no longer
+    /// be deleted. The permit expires by the time of the node's reading. The other Leases may be a minute older, and
+    /// PVCs are as gathering read them: reading them again would let one namespace's PVCs stop the run for others.
     async fn permit(&self, pod: &PodFacts) -> Result<Permit, Outcome> {
         let Run {
             cluster, policy, ..
@@ -313,8 +314,8 @@ impl Turn<'_> {
         if again.node != pod.node {
             return Err(changed("It is bound to another node now."));
         }
-        // A pod's volumes never change, so the facts about its PVCs are still true. If its PVCs
-        // differ nevertheless, nothing is known about them, and the rules keep the pod.
+        // The list of a pod's PVCs never changes. If it differs nevertheless, nothing is known about them, and the
+        // rules keep the pod.
         let storage = self.judged.storage.as_ref();
         let storage = storage.filter(|_| again.claim_names == pod.claim_names);
         let known = NodeRead::Known(node);

@@ -32,7 +32,7 @@ pub(super) type Key = (String, String);
 /// the heartbeats that pods show to the facts of the NotReady nodes. If several pods have the same
 /// UID, the last one is used: the pod `asked` about comes last, because a list may show an older
 /// state of it.
-pub(super) fn take_pods<S: Source>(
+pub(super) fn terminating_pods<S: Source>(
     reader: &Reader<'_, S>,
     facts: &mut ClusterFacts,
     lists: &mut PodLists,
@@ -156,7 +156,7 @@ pub(super) fn holders(rows: &NodeRows, facts: &ClusterFacts, lists: &PodLists) -
 }
 
 /// Adds the other Leases, and the heartbeats in them, to the facts of the NotReady nodes.
-pub(super) fn hear(
+pub(super) fn add_leases(
     facts: &mut ClusterFacts,
     holders: &Holders,
     mut leases: Read<Option<LeasesByNode>>,
@@ -195,7 +195,7 @@ pub(super) fn hear(
 /// Gives each namespace its share of the PVCs to be read, and returns these PVCs: first those of the
 /// pod that the user asked about, then those of a pod of each namespace in turn, the longest overdue
 /// first. PVCs beyond the share are treated as unread, which is no error of the run.
-pub(super) fn admitted(
+pub(super) fn share_out_claims(
     facts: &ClusterFacts,
     due: &mut [PodFacts],
     is_asked: impl Fn(&PodFacts) -> bool,

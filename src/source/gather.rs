@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::{
     Gathered, OtherLeases, Reader, Source, Wanted,
     fill::{
-        StorageReads, admitted, hear, holders, not_ready_nodes, note_etcd, note_missing_leases,
-        set_of, take_pods,
+        StorageReads, add_leases, holders, not_ready_nodes, note_etcd, note_missing_leases, set_of,
+        share_out_claims, terminating_pods,
     },
     reader::PodLists,
     strays::find_strays,
@@ -73,7 +73,7 @@ pub async fn gather<S: Source>(
     let mut lists = lists.collect::<Result<PodLists>>()?;
     let asked_uid = asked.as_ref().map(|pod| pod.uid.clone());
     let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
-    let mut pods = take_pods(reader, &mut facts, &mut lists, &namespaces, asked);
+    let mut pods = terminating_pods(reader, &mut facts, &mut lists, &namespaces, asked);
     note_etcd(&mut facts, &rows, &lists);
     let others = pods.iter().filter_map(|pod| pod.node.clone()).unique();
     let others = others.filter(|name| !facts.nodes.contains_key(name));
@@ -90,7 +90,8 @@ pub async fn gather<S: Source>(
         find_strays(reader, &rows, &mut facts).await;
     }
 
-    // 3. Signs of life, the clock and the breaker's count, if anything may be reaped.
+    // 3. Signs of life, the clock and the breaker's count, if anything may be reaped. A pod goes on if no table
+    //    whose facts were read so far keeps it: the first one here, the first two before step 4.
     let goes_on = |facts: &ClusterFacts, pod: &PodFacts| {
         is_asked(pod) || PodContext::of(facts, policy, pod, None).judge().is_none()
     };
@@ -117,15 +118,16 @@ pub async fn gather<S: Source>(
         drop(node.boot_id.take_if(is_shared));
     }
     let may_list_leases = !matches!(leases, Ok(None));
-    hear(&mut facts, &holders, leases, &lists);
+    add_leases(&mut facts, &holders, leases, &lists);
 
     // 4. The storage of the pods that nothing keeps so far: all PVCs with their volumes first; then,
     //    from what they say, the nodes that a volume allows, the CSI drivers and the StatefulSets.
     //    So a StatefulSet is read after the PVC that it lets go.
+    //    Only the pod that `explain` asks about can lack a known node here.
     let (mut due, kept) = pods
         .into_iter()
         .partition::<Vec<_>, _>(|pod| goes_on(&facts, pod) && facts.known_node(pod).is_some());
-    let claims = admitted(&facts, &mut due, is_asked);
+    let claims = share_out_claims(&facts, &mut due, is_asked);
     let claims = read_each(claims, async |(namespace, name)| {
         reader.claim(namespace, name).await
     });
@@ -161,7 +163,8 @@ pub async fn gather<S: Source>(
     let kept = kept.into_iter().map(|pod| (pod, None));
     let due = due.into_iter().map(|pod| {
         let storage = read.storage_of(&pod, &facts);
-        // For a PVC that stays, no verdict depends on the StatefulSet: its pod needs you in any case.
+        // If the StatefulSet could not be read, a pod with local data needs you, and its reason says so. It is an
+        // error of the run only if a PVC that may be wanted would go with the pod.
         if let (Some(Err(unread)), Some((namespace, name))) = (&storage.set, set_of(&pod))
             && PodContext::of(&facts, policy, &pod, Some(&storage)).fears_for_a_claim()
         {
@@ -174,7 +177,7 @@ pub async fn gather<S: Source>(
     Ok(gathered(reader, facts, pods, leases))
 }
 
-/// Reads each of `what`, in this order.
+/// Reads each of `what`, a few at a time; reads begin in this order.
 pub(super) async fn read_each<T: Ord, R>(
     what: impl IntoIterator<Item = T>,
     read: impl AsyncFn(&T) -> R,
