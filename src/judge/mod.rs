@@ -7,7 +7,6 @@
 //! order is part of the contract: it keeps the report from printing a command that destroys a
 //! volume of a node that may come back.
 
-mod code;
 mod context;
 mod life;
 mod limits;
@@ -19,11 +18,12 @@ mod sentence;
 mod storage;
 mod tie;
 
-pub use self::code::{ReasonCode, Verdict};
 pub use self::context::PodContext;
 pub use self::limits::{Judged, Limit, MAX_NODES_IGNORED, Plan};
 pub use self::policy::{Limits, Policy, kind, same_kind, span};
-pub use self::reason::{Cause, GraceCut, Missing, Note, Reason, Seen, SharedDisk};
+pub use self::reason::{
+    Cause, GraceCut, Missing, Note, Reason, ReasonCode, Seen, SharedDisk, Verdict,
+};
 pub use self::sentence::{heard, kubelet_reports, reported, unread_facts};
 pub use self::storage::selectors;
 pub use self::tie::{Doubt, Location, Owned, Tie, TieKind, Wanted};

@@ -9,10 +9,11 @@ use jiff::Timestamp;
 
 use super::{
     Evaluation,
-    code::{ReasonCode as Code, Verdict},
     context::PodContext,
     life, node,
-    reason::{Cause, Finding, GraceCut, Missing, NoCause, Reason, Seen},
+    reason::{
+        Cause, Finding, GraceCut, Missing, NoCause, Reason, ReasonCode as Code, Seen, Verdict,
+    },
     storage,
     tie::Tie,
 };
