@@ -1,22 +1,13 @@
 //! Signs of life: evidence that the machine of a NotReady node still runs. They also determine
-//! since when a pod is overdue. The rules that need them are here too.
+//! since when a pod is overdue.
 //!
 //! A silent machine may be dead; a machine with a recent heartbeat is not. The last heartbeat of a
 //! dead machine is older than the moment at which its node became NotReady.
 
 use jiff::{SignedDuration, Timestamp};
 
-use itertools::Itertools as _;
-
-use super::{
-    Policy,
-    context::PodContext,
-    reason::{Cause, Finding, Missing, Seen, does_not_apply, lacks_fact},
-    sentence::last_heartbeat,
-};
-use crate::facts::{
-    ClusterFacts, Containers, Heard, JOB_TRACKING, NodeFacts, PodFacts, Ready, SignBy, Unread,
-};
+use super::{Policy, sentence::last_heartbeat};
+use crate::facts::{ClusterFacts, Heard, NodeFacts, PodFacts, Ready, SignBy, Unread};
 
 /// The age below which a heartbeat is a sign of life, whatever its source: twice the longest
 /// interval at which any of the sources writes, plus a minute.
@@ -121,84 +112,4 @@ impl ClusterFacts {
         let since = pod.overdue_since(self.known_node(pod), self.now);
         self.now.duration_since(since)
     }
-}
-
-pub(super) fn not_overdue(case: &PodContext<'_>) -> Finding {
-    let threshold = case.policy.reap_older_than;
-    let overdue = case.now.duration_since(case.overdue_since());
-    let grace_cut = case.grace_cut_short();
-    if overdue >= threshold {
-        return does_not_apply(Seen::Overdue {
-            overdue,
-            threshold,
-            grace_cut,
-        });
-    }
-    // A pod within its grace period has none that is cut short.
-    Ok(Cause::NotOverdue {
-        overdue,
-        threshold,
-        grace_cut,
-    })
-}
-
-pub(super) fn kubelet_alive(case: &PodContext<'_>) -> Finding {
-    let node = case.required_node()?;
-    if !case.has_life() {
-        return lacks_fact(Missing::Life);
-    }
-    let signs = node.signs_of_life(case.now);
-    if !signs.is_empty() {
-        // The kubelet's reports are current only while the kubelet reports.
-        let reports = node.ready == Ready::False;
-        return Ok(Cause::Alive {
-            ready: node.ready,
-            signs,
-            now: case.now,
-            kubelet_says: node.kubelet_says.filter(|_| reports),
-            containers: Some(case.pod.containers)
-                .filter(|all| reports && *all != Containers::default()),
-        });
-    }
-    match node.unread() {
-        Some(why) if node.ready != Ready::True => lacks_fact(Missing::OtherLeases(why.clone())),
-        _ => does_not_apply(Seen::LastHeard {
-            heard: node.last_heard().cloned(),
-            now: case.now,
-        }),
-    }
-}
-
-/// The API server has just renewed leases, so a majority of the members of etcd writes. If fewer
-/// nodes of members are Ready, at least one of the NotReady machines is alive.
-pub(super) fn etcd_member(case: &PodContext<'_>) -> Finding {
-    let node = case.required_node()?;
-    let Some(quorum) = node.etcd else {
-        return does_not_apply(Seen::NoEtcd);
-    };
-    if quorum.is_met() {
-        return does_not_apply(Seen::EtcdMajority(quorum));
-    }
-    match node.fenced(case.now) {
-        Some(mark) => does_not_apply(Seen::EtcdFenced(mark.to_owned())),
-        None => Ok(Cause::EtcdMember(quorum)),
-    }
-}
-
-pub(super) fn finalizers(case: &PodContext<'_>) -> Finding {
-    let finalizers = held_by(case.pod).cloned().collect_vec();
-    if finalizers.is_empty() {
-        return does_not_apply(if case.pod.held_by_job() {
-            Seen::HeldByJob
-        } else {
-            Seen::Unheld
-        });
-    }
-    Ok(Cause::Finalizers(finalizers))
-}
-
-/// Lists the finalizers other than the Job controller's. A finalizer with an empty name blocks the
-/// deletion too.
-pub(super) fn held_by(pod: &PodFacts) -> impl Iterator<Item = &String> {
-    pod.finalizers.iter().filter(|name| *name != JOB_TRACKING)
 }

@@ -1,16 +1,15 @@
 //! The rules: what should be done with one Terminating pod.
 //!
 //! The rules are pure functions: they take the time and the facts as arguments and never contact
-//! the API server. `context.rs` has their input, and `rules.rs` has the tables and the functions
-//! that walk through them; the rules themselves are in `node.rs`, `life.rs` and `storage.rs`. `limits.rs`
-//! has the limits of a whole run. The first rule that applies decides; `explain` evaluates all of them. The
+//! the API server. `rules.rs` has their tables and the rules themselves, `reason.rs` the reasons that
+//! they give, `context.rs` their input and the walk through the tables. `life.rs`, `storage.rs` and `tie.rs` tell
+//! signs of life and what a volume means; `limits.rs` has the limits of a whole run. The first rule that applies decides; `explain` evaluates all of them. The
 //! order is part of the contract: it keeps the report from printing a command that destroys a
 //! volume of a node that may come back.
 
 mod context;
 mod life;
 mod limits;
-mod node;
 mod policy;
 mod reason;
 mod rules;

@@ -1,4 +1,4 @@
-//! How a pod's storage ties the pod to its node, and the rules that need the storage.
+//! How a pod's storage ties the pod to its node.
 //!
 //! A volume on the node itself is lost with the node, and only the user may delete its PVC. If some
 //! other node can reach the volume, the replacement can start there. The user also decides about
@@ -9,12 +9,8 @@ use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Policy,
     context::PodContext,
-    reason::{
-        Cause, Finding, Missing, NoCause, NoTie, Note, Seen, SharedDisk, does_not_apply, lacks_fact,
-    },
-    same_kind,
+    reason::{NoCause, SharedDisk},
     tie::{Doubt, Location, Owned, Tie, TieKind, Wanted},
 };
 use crate::facts::{
@@ -329,87 +325,14 @@ fn names_only(term: &AffinityTerm, node: &NodeFacts) -> bool {
     })
 }
 
-/// Returns the ties that `is` selects, for a rule that they give its cause. The error says that the pod
-/// has none.
-fn ties_that(
-    case: &PodContext<'_>,
-    is: fn(&Tie) -> bool,
-    none: NoTie,
-) -> Result<Vec<Tie>, NoCause> {
-    let ties = case.ties()?.iter().filter(|tie| is(tie)).cloned();
-    let ties = ties.collect_vec();
-    if !ties.is_empty() {
-        return Ok(ties);
-    }
-    Err(NoCause::Seen(match &case.required_storage()?.claims {
-        Err(why) => Seen::ClaimsUnread(why.clone()),
-        Ok(claims) => Seen::Claims {
-            none,
-            claims: claims.iter().map(|claim| claim.name.clone()).collect(),
-        },
-    }))
-}
-
-pub(super) fn claim_goes(case: &PodContext<'_>) -> Finding {
-    ties_that(case, Tie::goes, NoTie::Goes).map(Cause::ClaimsGo)
-}
-
-pub(super) fn data_on_node(case: &PodContext<'_>) -> Finding {
-    let paths = case.paths_that_keep().to_vec();
-    match ties_that(case, Tie::is_pinned, NoTie::Pinned) {
-        Ok(ties) => Ok(Cause::Pinned { ties, paths }),
-        Err(NoCause::Seen(Seen::Claims { .. } | Seen::ClaimsUnread(_))) if !paths.is_empty() => {
-            Ok(Cause::HostPath(paths))
-        }
-        Err(none) => Err(none),
-    }
-}
-
-pub(super) fn volume_confined(case: &PodContext<'_>) -> Finding {
-    ties_that(case, Tie::is_confined, NoTie::Confined).map(Cause::Confined)
-}
-
 /// Returns the time until which PVCs that were given up keep the pod; `None` if there are none.
 pub(super) fn given_up_until(ties: &[Tie]) -> Option<Timestamp> {
     ties.iter().filter_map(Tie::given_up_from).max()
 }
 
-pub(super) fn given_up_lately(case: &PodContext<'_>) -> Finding {
-    let is_given_up = |tie: &Tie| tie.given_up_from().is_some();
-    let ties = ties_that(case, is_given_up, NoTie::GivenUp)?;
-    match given_up_until(&ties).filter(|until| *until > case.now) {
-        Some(until) => Ok(Cause::GivenUp { ties, until }),
-        None => does_not_apply(Seen::GivenUp(ties)),
-    }
-}
-
-pub(super) fn volume_unverified(case: &PodContext<'_>) -> Finding {
-    case.required_node()?;
-    if let Err(why) = &case.required_storage()?.claims {
-        return Ok(Cause::TooManyClaims(why.clone()));
-    }
-    ties_that(case, Tie::is_unverified, NoTie::Unverified).map(Cause::Unverified)
-}
-
-pub(super) fn shared_disk(case: &PodContext<'_>) -> Finding {
-    let node = case.required_node()?;
-    let disk = disk_of_several(case.pod, node, case.required_storage()?);
-    if matches!(disk, Ok(None)) {
-        return does_not_apply(Seen::NoSharedDisk);
-    }
-    if let Some(mark) = node.fenced(case.now) {
-        return does_not_apply(Seen::Fenced(mark.to_owned()));
-    }
-    match disk {
-        Ok(Some(disk)) => Ok(Cause::SharedDisk(disk)),
-        Ok(None) => does_not_apply(Seen::NoSharedDisk),
-        Err(why) => lacks_fact(Missing::Attachment(why)),
-    }
-}
-
 /// Returns the disk that several machines could write to at once. A volume on the node itself has no
 /// second machine, although nothing attaches it.
-fn disk_of_several(
+pub(super) fn disk_of_several(
     pod: &PodFacts,
     node: &NodeFacts,
     storage: &Storage,
@@ -460,49 +383,3 @@ const VIRTUAL_MACHINE: &str = "VirtualMachineInstance";
 /// The name prefix of `KubeVirt`'s virt-launcher pods. The pod with which `KubeVirt` attaches a
 /// disk to a running machine has a virt-launcher pod as its owner.
 const LAUNCHER_PREFIX: &str = "virt-launcher-";
-
-pub(super) fn owner_kind(case: &PodContext<'_>) -> Finding {
-    let Policy {
-        manual_owner_kinds, ..
-    } = case.policy;
-    let PodFacts {
-        owner, workload, ..
-    } = case.pod;
-    // The pod's owner, and the workload above it if the workload is another object.
-    let owners = owner
-        .iter()
-        .chain(workload.iter().filter(|_| workload != owner));
-    let flagged = |owner: &&Owner| {
-        let mut kinds = manual_owner_kinds.iter();
-        kinds.any(|kind| same_kind(kind, &owner.kind))
-    };
-    match owners.clone().find(flagged) {
-        Some(owner) => Ok(Cause::OwnerKind(owner.clone())),
-        None => does_not_apply(Seen::OtherOwners {
-            owners: owners.map(|owner| owner.kind.clone()).collect(),
-            named: manual_owner_kinds.clone(),
-        }),
-    }
-}
-
-pub(super) fn nothing_keeps(case: &PodContext<'_>) -> Finding {
-    let (node, ties) = (case.required_node()?, case.ties()?);
-    let paths_stay = waits_with_a_path(case.pod).then(|| Note::PathsStay {
-        paths: case.pod.host_paths.clone(),
-        node: node.name.clone(),
-    });
-    let no_controller = case.pod.controller.is_none().then_some(Note::NoController);
-    let no_spare = node.etcd.filter(|quorum| quorum.has_no_spare());
-    let of_claims = ties.iter().filter(|tie| tie.is_noted()).cloned();
-    let notes = of_claims
-        .map(Note::Claim)
-        .chain(paths_stay)
-        .chain(no_controller)
-        .chain(no_spare.map(Note::NoSpare));
-    let of_paths = case.unneeded().filter(|_| waits_with_a_path(case.pod));
-    let unneeded = ties.iter().filter_map(Tie::unneeded).chain(of_paths);
-    Ok(Cause::Stuck {
-        unneeded: unneeded.collect(),
-        notes: notes.collect(),
-    })
-}
