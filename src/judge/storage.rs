@@ -9,6 +9,7 @@ use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
+    Policy,
     context::PodContext,
     reason::{NoCause, SharedDisk},
     tie::{Doubt, Location, Owned, Tie, TieKind, Wanted},
@@ -20,6 +21,13 @@ use crate::facts::{
 
 /// The time that is left, after a PVC was deleted, to set its volume to `Retain`.
 const TIME_TO_RETAIN: SignedDuration = SignedDuration::from_mins(10);
+
+impl Policy {
+    /// Returns how long after the deletion of its PVC a pod may be deleted with the PVC.
+    pub fn given_up_after(&self) -> SignedDuration {
+        self.reap_older_than.max(TIME_TO_RETAIN)
+    }
+}
 
 /// The nodes from which a volume can be reached.
 pub enum Reach {
@@ -127,8 +135,7 @@ impl PodContext<'_> {
     fn given_up_from(&self, claim: &ClaimFacts) -> Option<Timestamp> {
         let at = claim.deletion?;
         let since = self.known()?.not_ready_since(self.now)?;
-        let delay = self.policy.reap_older_than.max(TIME_TO_RETAIN);
-        let from = at.saturating_add(delay).ok()?;
+        let from = at.saturating_add(self.policy.given_up_after()).ok()?;
         (at > since && claim.finalizers.is_empty()).then_some(from)
     }
 

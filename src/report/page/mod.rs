@@ -174,8 +174,12 @@ impl<'a> Page<'a> {
             GuardCode::NotRequired => " · no guard",
             GuardCode::NotAsked => "",
         };
+        let also = match settings.task.mode() {
+            Mode::Delete => "",
+            Mode::DryRun | Mode::Snapshot => " · also on Ready nodes: --all",
+        };
         let text = format!(
-            "pod-reaper {} · stuck after {} · {}{guard} · why: pod-reaper explain POD · also on Ready nodes: --all",
+            "pod-reaper {} · stuck after {} · {}{guard} · why: pod-reaper explain POD{also}",
             env!("CARGO_PKG_VERSION"),
             human_duration(settings.policy.reap_older_than),
             match settings.namespaces.to_string().as_str() {

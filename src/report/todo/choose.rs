@@ -298,6 +298,7 @@ impl RunRecord<'_> {
             )
         };
         let owner = claim.and_then(|it| it.owner.as_ref());
+        let later = human_duration(self.settings.policy.given_up_after());
         // The template of the `StatefulSet` makes the PVC again.
         Some(
             if claim.is_some_and(|it| it.templated) && pod.of_stateful_set() {
@@ -305,7 +306,7 @@ impl RunRecord<'_> {
                     Some("Retain") => "its volume stays, by its reclaim policy Retain",
                     _ => "its volume is destroyed",
                 };
-                todo(format!(", give up the data of <pods>: delete its PVC ({data}; nobody checks for another copy). Ten minutes later a run deletes the pod, and the StatefulSet makes both again, empty."))
+                todo(format!(", give up the data of <pods>: delete its PVC ({data}; nobody checks for another copy). A run {later} later deletes the pod, and the StatefulSet makes both again, empty."))
                 .harming(node.zip(volume).and_then(|(node, volume)| {
                     self.kubectl.delete_claim(node, &pod.namespace, pvc, &volume.uid)
                 }))
@@ -315,7 +316,7 @@ impl RunRecord<'_> {
                 ))
             } else {
                 todo(format!(
-                    ", give up the data of <pods>: delete PVC {pvc}. Ten minutes later a run deletes the pod. Nobody makes this PVC again: create it, empty, once the pod is gone."
+                    ", give up the data of <pods>: delete PVC {pvc}. A run {later} later deletes the pod. Nobody makes this PVC again: create it, empty, once the pod is gone."
                 ))
             },
         )
