@@ -100,15 +100,14 @@ const WITHOUT_VARIABLE: [&str; 9] = [
     "kubeconfig",
 ];
 const EXIT_CODES: &str = "\
-Exit codes:
+Exit codes (if several apply, the first of 2, 1, 4, 3 and 5):
   0  success, also if no pod was stuck
   1  could not run: no connection, no permission to list nodes or pods, no guard although one is
      required, a file that is no saved state
   2  wrong usage, a missing file or context, a broken kubeconfig, or neither --yes nor a terminal
   3  finished, but something could not be deleted, verified, read or reported
   4  the mass-outage breaker held at least one pod
-  5  with --exit-on-manual: something needs you
-If several apply, the first of 2, 1, 4, 3 and 5 is used.";
+  5  with --exit-on-manual: something needs you";
 
 impl Cli {
     /// Reads the process's arguments and environment. Ends the process after `--help` and

@@ -100,8 +100,9 @@ fn document(
         Section::of_texts(Kind::Head, heading, Tone::Plain, text)
     };
     let [now, later] = Section::of_steps("DO", usize::MAX, entry.steps.clone());
-    let never = (entry.verdict == Some(Verdict::Manual))
-        .then_some("force-delete it, strip a finalizer, or delete a VolumeAttachment.");
+    let never = (entry.verdict == Some(Verdict::Manual)).then_some(
+        "force-delete it unless a step says so, strip a finalizer, or delete a VolumeAttachment.",
+    );
     let unread = run.facts.errors.iter();
     let unread = unread.map(|error| format!("{}: {}", error.what, error.cause));
     let source = prefixed(" from ", run.settings.task.snapshot());

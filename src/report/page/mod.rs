@@ -162,7 +162,7 @@ impl<'a> Page<'a> {
             members.say(&format!("power off {names} before you know which one is dead: etcd, and with it the API server, would stop.")),
             is_outage.then(|| "--max-not-ready-percent=100 or a force delete before you know that they are off.".to_owned()),
             alive.say("force-delete pods on a machine that is alive: they would run twice."),
-            others.say("force-delete a pod that needs you, strip a finalizer, or delete a VolumeAttachment."),
+            others.say("force-delete a pod that needs you unless a step says so, strip finalizers, or delete VolumeAttachments."),
         ];
         Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, texts.into_iter().flatten())
     }
