@@ -7,7 +7,6 @@ use itertools::Itertools as _;
 use super::{
     NodeRow, NodeRows, Reader, Source,
     reader::{PodLists, Pods},
-    snapshot::Saved,
 };
 use crate::{
     facts::{
@@ -16,7 +15,7 @@ use crate::{
         SetFacts, Storage, Unread, VolumeFacts, namespace,
     },
     judge::selectors,
-    kubernetes::{Holders, LeasesByNode, RawNamespace, RawStatefulSet},
+    kubernetes::{Holders, LeasesByNode, RawStatefulSet},
     selector::is_name,
 };
 
@@ -43,13 +42,11 @@ pub(super) fn terminating_pods<S: Source>(
     let filter = reader.wanted.namespaces;
     let matches = |pod: &PodFacts| pod.namespace.is_empty() || filter.matches(&pod.namespace);
     // If no namespace was saved, none is opted out.
-    let file = reader.source.as_file();
-    let are_saved = file.is_none_or(Saved::is_saved::<RawNamespace>);
     let in_namespace = |pod: PodFacts| PodFacts {
-        in_namespace: if are_saved {
-            namespace(namespaces, &pod.namespace)
-        } else {
+        in_namespace: if reader.gaps.lacks_namespaces {
             Ok(NamespaceFacts::default())
+        } else {
+            namespace(namespaces, &pod.namespace)
         },
         ..pod
     };
@@ -132,9 +129,8 @@ pub(super) fn note_missing_leases<S: Source>(
     facts: &mut ClusterFacts,
     pods: &[PodFacts],
 ) {
-    let file = reader.source.as_file();
     let mut nodes = pods.iter().filter_map(|pod| facts.known_node(pod));
-    if file.is_some_and(|file| !file.has_leases()) && nodes.any(|node| node.ready != Ready::True) {
+    if reader.gaps.lacks_leases && nodes.any(|node| node.ready != Ready::True) {
         reader.note(
             LEASES_OF_FILE,
             "the file has none, so it cannot show that a node is alive",

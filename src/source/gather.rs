@@ -32,7 +32,7 @@ pub async fn gather<S: Source>(
     asked: Option<PodFacts>,
 ) -> Result<Gathered> {
     let (source, wanted) = (reader.source, reader.wanted);
-    let (policy, file) = (wanted.policy, source.as_file());
+    let policy = wanted.policy;
 
     // 1. The nodes, as rows. If all of them are Ready, a run reads no more.
     let rows = source.node_rows(wanted.all).await?;
@@ -41,7 +41,7 @@ pub async fn gather<S: Source>(
         cluster_name: rows.cluster_name.clone(),
         node_count: rows.nodes.len(),
         node_counts: NodeCounts::NotNeeded,
-        unseen: file.map(|file| file.unseen(&wanted)).unwrap_or_default(),
+        unseen: reader.gaps.unseen.clone(),
         ..ClusterFacts::default()
     };
     let not_ready = rows.not_ready().cloned().collect_vec();
@@ -80,8 +80,8 @@ pub async fn gather<S: Source>(
     let others = read_each(others.collect_vec(), async |name| reader.node(name).await).await;
     facts.nodes.extend(others);
     if !wanted.all {
-        // A file shows these pods too; one that hangs for long is named.
-        let hangs = |pod: &PodFacts| file.is_some() && facts.overdue(pod) >= HANGS;
+        // A source that shows these pods at no cost lists them too; one that hangs for long is named.
+        let hangs = |pod: &PodFacts| rows.pod_lists.is_some() && facts.overdue(pod) >= HANGS;
         pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod) || hangs(pod));
     }
     facts.unmatched_namespaces = unmatched(&wanted, &namespaces, &pods);

@@ -15,12 +15,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use self::snapshot::{Kept, Saved};
+use self::snapshot::Kept;
 pub use self::{gather::gather, history::recall, reader::Reader};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
-    facts::{Attachment, ClusterFacts, Namespaces, PodFacts, PodsOf, Storage},
+    facts::{Attachment, ClusterFacts, Namespaces, PodFacts, PodsOf, ReadError, Storage},
     judge::Policy,
     kubernetes::{CONTROL_PLANE, ETCD, Holders, LeasesByNode, NodeObjects, RawConfigMap, RawPod},
     selector::{NamespaceFilter, NodeSelectors},
@@ -72,14 +72,33 @@ pub trait Source {
     /// Reads the `ConfigMap` of the history; `None` if it does not exist.
     async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, Failure>;
 
-    /// Returns the file, if the source is one: a file names its unreadable objects itself, may lack
-    /// kinds, and lists all its pods at no cost.
-    fn as_file(&self) -> Option<&Saved> {
-        None
+    /// Returns what a saved state does not show; nothing for a cluster, whose reads fail one by one.
+    fn gaps(&self, _wanted: &Wanted<'_>) -> Gaps {
+        Gaps::default()
+    }
+
+    /// Lists all pods, if that costs nothing.
+    fn pods_at_hand(&self) -> Vec<PodFacts> {
+        Vec::new()
     }
 
     /// Makes the error that ends a run because it could not do `what`.
     fn could_not(&self, what: &str, cause: &Failure) -> CouldNotRun;
+}
+
+/// What a saved state does not show.
+#[derive(Debug, Default)]
+pub struct Gaps {
+    /// The objects that could not be read.
+    pub errors: BTreeSet<ReadError>,
+    /// The facts that were not saved, as sentences.
+    pub unseen: Vec<String>,
+    /// Whether these two name all that cannot be read, so that a read that fails is no error of its own.
+    pub are_named: bool,
+    /// No namespace was saved.
+    pub lacks_namespaces: bool,
+    /// No lease of a node was saved.
+    pub lacks_leases: bool,
 }
 
 /// The facts that the rows of all nodes show.

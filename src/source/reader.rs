@@ -7,7 +7,7 @@ use std::{
     fmt::Display,
 };
 
-use super::{Source, Wanted, snapshot::Saved};
+use super::{Gaps, Source, Wanted};
 use crate::{
     cluster::{Failure, Listed},
     exit::Result,
@@ -20,6 +20,7 @@ use crate::{
 pub struct Reader<'a, S> {
     pub source: &'a S,
     pub wanted: Wanted<'a>,
+    pub(super) gaps: Gaps,
     pub(super) errors: RefCell<BTreeSet<ReadError>>,
 }
 
@@ -44,11 +45,12 @@ pub struct Pods {
 impl<'a, S: Source> Reader<'a, S> {
     /// Returns a reader of `source`.
     pub fn new(source: &'a S, wanted: Wanted<'a>) -> Self {
-        let errors = source.as_file().map(Saved::errors).unwrap_or_default();
+        let mut gaps = source.gaps(&wanted);
         Self {
             source,
             wanted,
-            errors: RefCell::new(errors),
+            errors: RefCell::new(std::mem::take(&mut gaps.errors)),
+            gaps,
         }
     }
 
@@ -58,10 +60,10 @@ impl<'a, S: Source> Reader<'a, S> {
         self.errors.borrow_mut().insert(ReadError { what, cause });
     }
 
-    /// Notes a read that failed. A file has named its unreadable objects already.
+    /// Notes a read that failed, unless the source has named what cannot be read.
     pub(super) fn failed(&self, what: impl Display, cause: impl Display) -> Unread {
         let cause = cause.to_string();
-        if self.source.as_file().is_none() {
+        if !self.gaps.are_named {
             self.note(what, &cause);
         }
         Unread(cause)

@@ -18,7 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{error::Category, value::RawValue};
 
-use super::{NodeRow, NodeRows, Source, Wanted};
+use super::{Gaps, NodeRow, NodeRows, Source, Wanted};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
@@ -276,7 +276,7 @@ impl Saved {
     }
 
     /// Reports whether the file has leases of nodes, or may have some.
-    pub(super) fn has_leases(&self) -> bool {
+    fn has_leases(&self) -> bool {
         self.malformed::<RawLease>().next().is_some() || self.all().any(RawLease::is_of_node)
     }
 
@@ -336,7 +336,7 @@ impl Saved {
     }
 
     /// Names the objects that could not be read.
-    pub(super) fn errors(&self) -> BTreeSet<ReadError> {
+    fn errors(&self) -> BTreeSet<ReadError> {
         let errors = self.malformed.iter().map(|(kind, object)| {
             let kind = if kind.is_empty() { "object" } else { kind };
             let name = full_name(&object.namespace, &object.name, "without a name");
@@ -346,11 +346,6 @@ impl Saved {
             }
         });
         errors.collect()
-    }
-
-    /// Lists the facts of all pods.
-    pub(super) fn pods(&self) -> impl Iterator<Item = PodFacts> {
-        self.all::<RawPod>().map(RawPod::facts)
     }
 
     fn get<T: Kept>(&self, namespace: &str, name: &str) -> Option<&T> {
@@ -372,13 +367,13 @@ impl Saved {
     }
 
     /// Reports whether objects of the kind were saved, readable or not.
-    pub(super) fn is_saved<T: Kept>(&self) -> bool {
+    fn is_saved<T: Kept>(&self) -> bool {
         self.malformed::<T>().next().is_some() || self.all::<T>().next().is_some()
     }
 
     /// Names the kinds that the file lacks, with the command that saves everything, as lines of text;
     /// none if the file is complete.
-    pub(super) fn unseen(&self, wanted: &Wanted<'_>) -> Vec<String> {
+    fn unseen(&self, wanted: &Wanted<'_>) -> Vec<String> {
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
         let uses_claims = self.all().any(RawPod::uses_claims);
         let has_disks = self
@@ -562,8 +557,18 @@ impl Source for Saved {
         self.histories.get(namespace).cloned().transpose()
     }
 
-    fn as_file(&self) -> Option<&Saved> {
-        Some(self)
+    fn gaps(&self, wanted: &Wanted<'_>) -> Gaps {
+        Gaps {
+            errors: self.errors(),
+            unseen: self.unseen(wanted),
+            are_named: true,
+            lacks_namespaces: !self.is_saved::<RawNamespace>(),
+            lacks_leases: !self.has_leases(),
+        }
+    }
+
+    fn pods_at_hand(&self) -> Vec<PodFacts> {
+        self.all::<RawPod>().map(RawPod::facts).collect()
     }
 
     fn could_not(&self, what: &str, cause: &Failure) -> CouldNotRun {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{NodeRows, Reader, Source, gather::read_each, snapshot::Saved};
+use super::{NodeRows, Reader, Source, gather::read_each};
 use crate::{
     facts::{ClaimState, ClusterFacts, PodFacts, Stray},
     judge::selectors,
@@ -26,7 +26,7 @@ pub(super) async fn find_strays<S: Source>(
             facts.strays.extend(strays);
         }
     }
-    let pods = reader.source.as_file().into_iter().flat_map(Saved::pods);
+    let pods = reader.source.pods_at_hand().into_iter();
     for pod in pods.filter(PodFacts::is_active) {
         if let Some(its) = pod.controller.as_ref().filter(|_| pod.made_by("Pod", "")) {
             let owned = facts.owned_by_pods.entry(its.uid.clone()).or_default();
