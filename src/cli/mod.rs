@@ -30,7 +30,7 @@ use crate::selector::regex;
 /// report goes to standard output, the log to standard error. An option can also be set by the
 /// environment variable shown with it. The command line takes precedence.
 #[derive(Debug, Parser)]
-#[command(name = "pod-reaper", version, max_term_width = 100, after_long_help = EXIT_CODES)]
+#[command(name = "pod-reaper", version, max_term_width = 100, override_usage = USAGE, after_long_help = EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -99,6 +99,11 @@ const WITHOUT_VARIABLE: [&str; 9] = [
     "context",
     "kubeconfig",
 ];
+const USAGE: &str = "\
+pod-reaper [OPTIONS]                    Delete what is stuck; at a terminal, ask first
+       pod-reaper --dry-run [OPTIONS]          Look, and change nothing
+       pod-reaper --snapshot <FILE> [OPTIONS]  Audit a saved file
+       pod-reaper explain [OPTIONS] <POD>      Why a pod is kept, and what to do";
 const EXIT_CODES: &str = "\
 Exit codes (if several apply, the first of 2, 1, 4, 3 and 5):
   0  success, also if no pod was stuck
@@ -356,7 +361,7 @@ fn clarify(
             return error;
         }
         format!(
-            "there is no command {word:?}: a run needs none, a saved file is audited by --snapshot {word}, and a pod is asked about by explain {word}"
+            "there is no command {word:?}: a run needs none, --snapshot FILE audits a saved file, and explain POD asks about a pod"
         )
     } else if let Some(name) = subcommand_name
         && command

@@ -51,7 +51,7 @@ pub struct Limits {
 
     /// Mass-outage breaker. Delete nothing in two cases: more than 2 nodes are NotReady and make up at
     /// least this percentage of all nodes or of the workers; or no other node could start a pod. If
-    /// only one zone reaches the percentage, only its pods wait. 100 turns the breaker off
+    /// only one zone reaches the percentage, only its pods wait. 100 turns the breaker off: only if you have SEEN the nodes off
     #[arg(long, value_name = "1-100", default_value_t = 55, value_parser = parse_percent)]
     pub max_not_ready_percent: u8,
 }

@@ -126,7 +126,7 @@ impl RunRecord<'_> {
             add(
                 RunsElsewhere,
                 &format!(
-                    "Check for two writers, since pods of {node} may have run beside their replacements: {names}. (Exit 5 only this once; the history keeps this for 7 days.)"
+                    "Check for two writers (logs, and the application's own check of its data), since pods of {node} may have run beside their replacements: {names}. (Exit 5 only this once; the history keeps this for 7 days.)"
                 ),
             );
         }
@@ -216,7 +216,7 @@ impl RunRecord<'_> {
         let kubectl = &self.kubectl;
         match code {
             ReasonCode::EtcdMember => vec![
-                Todo::new(Reach, "Reach <nodes> at the console. At least one of them runs, and is cut off or has lost its API server."),
+                Todo::new(Reach, "Reach <nodes> at the console tonight. At least one of them runs, and is cut off or has lost its API server."),
                 Todo::new(Otherwise, "Reset etcd to fewer members only by its runbook. Then delete the Node object of each removed member that you have SEEN off."),
             ],
             ReasonCode::KubeletAlive => {
@@ -417,7 +417,7 @@ impl RunRecord<'_> {
         } else if self.was_acted_on(&node.name) {
             &no_longer_safe
         } else {
-            "If <nodes> is not booting, POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes."
+            "Unless <nodes> is booting (see its console), POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes."
         };
         Todo::new(PowerOff, sentence)
     }
