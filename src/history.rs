@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     codes::codes,
-    facts::{Copies, NodeFacts, Uid},
+    facts::{Copies, NodeFacts, REPLACED_EARLY, Uid},
     selector::is_name,
 };
 
@@ -96,10 +96,8 @@ remembered! {
 impl Reaped {
     /// Reports whether its owner is of a kind that replaced it at the eviction, to judge by the name of the kind.
     pub fn is_replaced_early(&self) -> bool {
-        let kinds = ["ReplicaSet", "DaemonSet", "Job", "ReplicationController"];
-        self.owner_kind
-            .as_ref()
-            .is_some_and(|kind| kinds.contains(&kind.as_str()))
+        let mut kinds = REPLACED_EARLY.iter();
+        kinds.any(|(kind, _)| self.owner_kind.as_deref() == Some(*kind))
     }
 }
 

@@ -127,7 +127,7 @@ impl Cli {
         let mut args = args.into_iter().collect_vec();
         subcommand_first(&mut args);
         let shown = command_line(args.first().map(OsString::as_os_str));
-        // What is wrong on the command line is said before what is wrong in a variable.
+        // The program reports an error of the command line before one of a variable.
         let mut typed = map_options(shown.clone(), without_variable);
         let matches = typed.try_get_matches_from_mut(&args);
         let matches = matches.map_err(|error| match error.kind() {

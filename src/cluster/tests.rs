@@ -1,6 +1,6 @@
 //! Tests of reading responses and judging failures, without a real server.
 
-use std::{collections::BTreeSet, convert::Infallible, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
 use pod_reaper_test_support::{
     samples::{NOW, objects, yaml},
@@ -317,7 +317,7 @@ async fn a_node_permits_no_write_to_a_pod_of_another_node_and_a_leaf_node_none_a
     let read = cluster.node_objects("ds06").await;
     let mut judged = read.unwrap().unwrap().into_facts(&policy).unwrap();
     judged.life = Some(Life {
-        named_by: Ok(BTreeSet::new()),
+        other_leases: Ok(()),
         forbidden: false,
     });
     let again = cluster.read_node_again(&judged, &policy, None);

@@ -19,11 +19,11 @@ pub use self::claim::{
     MAX_CLAIMS_PER_POD, Place, Requirement, SetFacts, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
-    CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, Life, NamedBy, NodeFacts,
-    NodeRead, OUT_OF_SERVICE, Quorum, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
+    CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, Life, NodeFacts, NodeRead,
+    OUT_OF_SERVICE, Quorum, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
-    Containers, Deletion, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf,
+    Containers, Deletion, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf, REPLACED_EARLY,
 };
 use crate::codes::entry;
 

@@ -1,6 +1,6 @@
 //! A node, the heartbeats of its machine, its leaf markers and its fencing marks.
 
-use std::{cmp::Reverse, collections::BTreeSet, fmt};
+use std::{cmp::Reverse, fmt};
 
 use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
@@ -100,7 +100,9 @@ impl NodeFacts {
 
     /// Reports whether the other Leases of the node could be read.
     pub fn other_leases_were_read(&self) -> bool {
-        self.life.as_ref().is_some_and(|life| life.named_by.is_ok())
+        self.life
+            .as_ref()
+            .is_some_and(|life| life.other_leases.is_ok())
     }
 
     /// Adds heartbeats. Only the last one of each source is kept.
@@ -151,9 +153,9 @@ impl fmt::Display for Zone {
 /// The facts about a NotReady node that the step about signs of life reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
-    /// The other Leases that name the node or a pod on it. The error says why they could not be
-    /// read: unread Leases may be a sign of life.
-    pub named_by: Read<BTreeSet<NamedBy>>,
+    /// Whether the other Leases were read. The error says why not: unread Leases may be a sign of
+    /// life.
+    pub other_leases: Read<()>,
     /// True if this account may not list the other Leases. The node is then treated as having none,
     /// but no grace period is cut short.
     pub forbidden: bool,
@@ -179,13 +181,6 @@ impl Quorum {
     pub fn is_met(self) -> bool {
         self.ready > self.members / 2
     }
-}
-
-/// A Lease whose holder names a node, its host or a pod on it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NamedBy {
-    pub namespace: String,
-    pub lease: String,
 }
 
 /// The last renewal of a node's lease.

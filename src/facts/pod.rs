@@ -116,6 +116,14 @@ pub enum OptOut {
 /// The Job controller's finalizer, the only one that the program can have released.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
+/// The kinds of controllers, with their groups, that replace a pod at its eviction.
+pub const REPLACED_EARLY: [(&str, &str); 4] = [
+    ("ReplicaSet", "apps"),
+    ("DaemonSet", "apps"),
+    ("Job", "batch"),
+    ("ReplicationController", ""),
+];
+
 impl PodFacts {
     /// Lists the finalizers other than the Job controller's.
     pub fn finalizers_of_others(&self) -> impl Iterator<Item = &str> {
@@ -169,13 +177,8 @@ impl PodFacts {
     /// Reports whether the pod's controller has replaced the pod at the eviction, without waiting for
     /// its end. Other projects have kinds with these names, which may wait.
     pub fn is_replaced_early(&self) -> bool {
-        let kinds = [
-            ("ReplicaSet", "apps"),
-            ("DaemonSet", "apps"),
-            ("Job", "batch"),
-            ("ReplicationController", ""),
-        ];
-        kinds.iter().any(|(kind, group)| self.made_by(kind, group))
+        let mut kinds = REPLACED_EARLY.iter();
+        kinds.any(|(kind, group)| self.made_by(kind, group))
     }
 
     /// Returns why nothing wants the pod again, by its namespace and its `storage`; `None` if

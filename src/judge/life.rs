@@ -63,7 +63,7 @@ impl NodeFacts {
     /// Returns why a Lease that may be a sign of life could not be read, as a phrase.
     pub fn unread(&self) -> Option<&Unread> {
         let life = self.life.as_ref();
-        let others = life.and_then(|life| life.named_by.as_ref().err());
+        let others = life.and_then(|life| life.other_leases.as_ref().err());
         self.unread_lease.as_ref().or(others)
     }
 

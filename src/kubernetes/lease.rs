@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::meta::{HOSTNAME, Malformed, Meta, Written, cut};
 use crate::{
-    facts::{Heard, Life, NamedBy, NodeFacts, Read, Renewal, SignBy},
+    facts::{Heard, Life, NodeFacts, Read, Renewal, SignBy},
     selector::MAX_NAME_CHARS,
 };
 
@@ -256,7 +256,7 @@ impl Holders {
     pub fn hear(&self, node: &mut NodeFacts, leases: Read<Option<Vec<RawLease>>>, now: Timestamp) {
         let forbidden = node.life.as_ref().is_some_and(|life| life.forbidden);
         let own = |lease: &RawLease| self.of(lease).contains(node.name.as_str());
-        let (named_by, heard) = match leases {
+        let (other_leases, heard) = match leases {
             Err(unread) => (Err(unread), Vec::new()),
             // Anyone who may write Leases can thereby keep a node's pods, but cannot make a run
             // fail.
@@ -267,20 +267,15 @@ impl Holders {
                     at: now,
                     what: Some(what.to_owned()),
                 };
-                (Ok(BTreeSet::new()), vec![heard])
+                (Ok(()), vec![heard])
             }
             Ok(Some(leases)) => {
-                let own = leases.iter().filter(|lease| own(lease)).collect_vec();
-                let named_by = own.iter().map(|lease| NamedBy {
-                    namespace: lease.metadata.namespace.clone(),
-                    lease: lease.metadata.name.clone(),
-                });
-                let heard = own.iter().filter_map(|lease| lease.heard(now)).collect();
-                (Ok(named_by.collect()), heard)
+                let own = leases.iter().filter(|lease| own(lease));
+                (Ok(()), own.filter_map(|lease| lease.heard(now)).collect())
             }
         };
         node.life = Some(Life {
-            named_by,
+            other_leases,
             forbidden,
         });
         node.hear(heard);

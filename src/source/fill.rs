@@ -105,7 +105,7 @@ pub(super) fn note_etcd(facts: &mut ClusterFacts, rows: &NodeRows, lists: &PodLi
         if has_role {
             return row.is_of_etcd() || ran_it(row);
         }
-        // Without a role of its own, etcd may run on a node whose pods could not be listed.
+        // Etcd may run on a node whose pods could not be listed, if it has no role of its own.
         let is_unlisted = || on_node(lists, &row.name).is_none_or(|pods| pods.unread.is_some());
         row.is_of_control_plane() || ran_it(row) || !row.is_ready && is_unlisted()
     };
@@ -181,7 +181,7 @@ pub(super) fn add_leases(
             }
         };
         node.life = Some(Life {
-            named_by: Ok(BTreeSet::new()),
+            other_leases: Ok(()),
             forbidden,
         });
         holders.hear(node, own, now);

@@ -86,7 +86,7 @@ pub trait Source {
     fn could_not(&self, what: &str, cause: &Failure) -> CouldNotRun;
 }
 
-/// What a saved state does not show.
+/// The facts that a saved state does not show.
 #[derive(Debug, Default)]
 pub struct Gaps {
     /// The objects that could not be read.

@@ -422,7 +422,7 @@ impl RunRecord<'_> {
         Todo::new(PowerOff, sentence)
     }
 
-    /// Reports whether a limit holds the pod's node, so that nothing but keeping data is asked for.
+    /// Reports whether a limit holds the pod's node, so that the report asks for nothing but keeping data.
     fn is_held(&self, judged: &Judged) -> bool {
         let node = judged.pod.node.as_ref();
         node.is_some_and(|node| self.plan.by_node.contains_key(node))

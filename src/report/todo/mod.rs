@@ -51,9 +51,9 @@ pub enum Urgency {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Todo {
     pub urgency: Urgency,
-    /// What to do, as [`About::complete`] completes it.
+    /// The sentence, as [`About::complete`] completes it.
     sentence: String,
-    /// What to paste.
+    /// The command to paste.
     command: Option<String>,
     /// Whether the command discards data or ends pods.
     harms: bool,
