@@ -72,43 +72,61 @@ reasons! {
         "Its node is Ready: a kubelet lives there, and only it knows whether the containers have \
          stopped.";
     NotOverdue = "not-overdue" => Wait,
-        "It has been overdue for less than --reap-older-than, or is not overdue yet. A pod is overdue from its deletion deadline on, which includes the grace period. On a silent node no kubelet measures the grace period: there, the pod is overdue from the moment at which its deletion was requested, or from the last heartbeat if that is later. A kubelet that comes back in that time terminates the pod cleanly. Or its PVC was deleted after the node failed, less than ten minutes ago: that time is left to set the volume to Retain.";
+        "It has been [overdue](decisions.md#overdue-and-stuck) for less than --reap-older-than, or is not overdue yet. A kubelet that comes back in that time terminates the pod cleanly. Or its PVC was [given up](data.md#give-a-pvc-up) a short time ago, and you can still set the volume to Retain: the report says until when.";
     KosmosLeaf = "kosmos-leaf" => Manual,
         "Its node stands for another cluster, joined by Kosmos. NotReady usually means that the link is cut: the pod is probably still running there.";
     VirtualNode = "virtual-node" => Manual,
-        "Its node is a program that runs or simulates pods elsewhere (Virtual Kubelet, Liqo, \
-         interLink, KWOK or the like), and does not report: the pod may well be running. Or no kubelet ever reported on the node, so that it is not known what it stands for.";
+        "Its node is a program that runs or simulates pods elsewhere, such as Virtual Kubelet, Liqo, interLink or KWOK, and does not report: the pod may well be running. Or no kubelet ever reported on the node, so it is not known what it stands for.";
     EdgeNode = "edge-node" => Manual,
-        "Its node is a machine that keeps working while it is cut off from this cluster (KubeEdge, OpenYurt, SuperEdge, \
-         EKS Hybrid Nodes). NotReady usually means that the link is cut: the pod may well be \
-         running.";
+        "Its node is a machine that keeps working while it is cut off from this cluster, such as one of KubeEdge, OpenYurt, SuperEdge or EKS Hybrid Nodes. NotReady usually means that the link is cut: the pod may well be running.";
     LeafNode = "leaf-node" => Manual,
         "--leaf-node-selector selects its node: it stands for something that this cluster does \
          not see, and the pod may be running there.";
     FactsUnread = "facts-unread" => Wait,
-        "Something that a rule needs could not be read: the node, the namespace, the node's lease or another Lease that may show life, whether anything attaches a disk, how many nodes are NotReady, or the time: no Ready node has renewed its lease within 5 minutes by the API server's clock.";
+        "A rule needs a fact that could not be read:\n\
+         \n\
+         - the node, the namespace, the node's lease, or another Lease that may show life;\n\
+         - whether anything attaches a disk;\n\
+         - how many nodes are NotReady;\n\
+         - or the time: [the API server's clock](decisions.md#limits) cannot be trusted.";
     NodeJustFailed = "node-just-failed" => Wait,
-        "Its node has been NotReady for less than --reap-older-than, or it is not known since when: the kubelet may just be restarting. NotReady is counted from the last transition of the Ready condition or from the NoSchedule taint, whichever is later; a transition in the future is ignored.";
+        "Its node has been NotReady for less than --reap-older-than, or it is not known since when: the kubelet may just be restarting. The time is that of the last transition of Ready or of the NoSchedule taint, whichever is later. A transition in the future is ignored.";
     KubeletAlive = "kubelet-alive" => Manual,
-        "Its node is NotReady, but shows a sign of life: Ready is False, which only a kubelet that reports keeps so, or something on the machine wrote to the API server after the node became NotReady and less than 11 minutes, or --reap-older-than if that is longer, ago. The containers are most likely running, unless the kubelet itself reports that they have terminated. Workloads that tolerate two copies were already replaced at the eviction, so a delete would gain nothing.";
+        "Its node is NotReady, but shows a [sign of life](decisions.md#signs-of-life). Its containers are most likely running, unless the kubelet itself reports that they have terminated. Workloads that tolerate two copies were already replaced at the eviction, so a delete would gain nothing.";
     EtcdMember = "etcd-member" => Manual,
-        "Its node ran a member of etcd, and fewer members are on Ready nodes than a majority. The API server writes, so a majority of etcd lives: at least one of the NotReady machines does. A node ran etcd if it has the role etcd, or a static pod of etcd. The members are all nodes with that role; where no node has it, all with the role control-plane.";
+        "Its node ran a member of etcd, and fewer members are on Ready nodes than a majority: [at least one NotReady machine is alive](decisions.md#etcd).\n\
+         \n\
+         A node ran etcd if it has the role etcd, or a static pod of etcd. The members are all nodes with that role. If no node has it, they are all with the role control-plane.";
     Finalizers = "finalizers" => Manual,
         "A finalizer blocks it: a controller has work to do before the pod can be deleted.";
     LocalVolume = "local-volume" => Manual,
-        "One of its PVCs is bound to a volume that no other node is known to reach: its node affinity is satisfied by no other node (zone and region terms are ignored), it is a hostPath or local volume without an affinity, or it is a Longhorn strict-local volume. A replacement would wait for the dead node forever. A pod that nothing wants again passes this rule, and so does a PVC that was given up: somebody deleted it after the node failed.";
+        "One of its PVCs is bound to a volume that no other node is known to reach, so that a replacement would wait for the dead node forever. Such a volume\n\
+         \n\
+         - has a node affinity that no other node satisfies (zone and region terms are ignored);\n\
+         - is a hostPath or local volume without an affinity;\n\
+         - or is a Longhorn strict-local volume.\n\
+         \n\
+         The pod passes if [nothing wants it again](data.md#if-nothing-wants-the-pod-again). So does a PVC that was [given up](data.md#give-a-pvc-up).";
     HostPath = "host-path" => Manual,
-        "One of its containers may write to a directory or disk of the dead node, by a hostPath volume in the pod itself, and its controller, which waits for the end of the pod, would start the replacement elsewhere, with an empty directory. Pods of ReplicaSets, Jobs and DaemonSets are not asked. Read-only mounts, sockets, character devices and system directories are ignored.";
+        "One of its containers may write to a directory or disk of the dead node, by a hostPath volume. Its controller waits for the end of the pod, and would then start the replacement elsewhere, with an empty directory. ReplicaSets, Jobs and DaemonSets do not wait. [Some mounts and paths](data.md#a-directory-of-the-node) are ignored.";
     VolumeUnverified = "volume-unverified" => Manual,
-        "A PVC or its volume could not be read or is missing, or it is not known which nodes reach the volume: the data may be on the dead node. Or deleting the pod would also remove a PVC that may be wanted: the pod owns the PVC, or the PVC was deleted before the node failed, or a finalizer other than kubernetes.io/pvc-protection holds it. A volume with the reclaim policy Retain stays, and so does not keep the pod.";
+        "One of two things, in the order of the rules:\n\
+         \n\
+         - A delete of the pod would also remove a PVC that may be wanted. The pod owns that PVC, or somebody deleted it before the node failed, or a finalizer other than kubernetes.io/pvc-protection holds it. If the volume's reclaim policy is Retain, the volume stays, and its PVC does not keep the pod.\n\
+         - A PVC or its volume is missing or could not be read, or it is not known which nodes reach the volume: the data may be on the dead node.";
     SharedDisk = "shared-disk" => Manual,
-        "Two machines could write to its disk at the same time. Such a disk is a ReadWriteMany raw block volume; a writable in-tree Fibre Channel, iSCSI or flexVolume disk; a CSI volume without an attach step whose file system or attributes show that it is a single-machine disk; or the disk of a KubeVirt virtual machine. And nothing shows that the node is fenced, that is, known to be off.";
+        "Two machines could write to its disk at the same time, and nothing shows that the node is [fenced](decisions.md#fenced). Such a disk is\n\
+         \n\
+         - a ReadWriteMany raw block volume;\n\
+         - a writable in-tree Fibre Channel, iSCSI or flexVolume disk;\n\
+         - a CSI volume without an attach step whose file system or attributes show that it is a single-machine disk;\n\
+         - or the disk of a KubeVirt virtual machine.";
     OwnerKind = "owner-kind" => Manual,
         "Its owner, or the workload above it, is of a kind that --manual-owner-kind names: you chose to decide yourself.";
     Stuck = "stuck-on-not-ready-node" => Reap,
         "It is stuck Terminating on a NotReady node, and no other rule keeps it.";
     MassOutage = "mass-outage" => Wait,
-        "The breaker: too many nodes are NotReady, of all or of the pod's zone (--max-not-ready-percent), or no other node could start anything. When so many fail at once, the cause is more often the API server or the network, and their pods may all be running.";
+        "[The breaker](decisions.md#limits) holds the pod: too many nodes are NotReady, of all or of its zone, or no other node could start a pod. When so many fail together, the cause is more often the API server or the network, and their pods may all be running.";
     OverCap = "over-cap" => Wait,
         "A run deletes at most --max-deletes pods, and others were overdue for longer.";
 }

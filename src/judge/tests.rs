@@ -24,6 +24,19 @@ fn table<'a>(of: &str, rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> St
     )
 }
 
+/// The text with each of the program's options as code.
+fn with_options_quoted(text: &str) -> String {
+    let words = text.split_inclusive(char::is_whitespace).map(|word| {
+        let option = word.trim_end_matches(|letter: char| !letter.is_ascii_lowercase());
+        if word.starts_with("--") {
+            format!("`{option}`{}", &word[option.len()..])
+        } else {
+            word.to_owned()
+        }
+    });
+    words.collect()
+}
+
 #[test]
 fn the_page_of_reasons_is_current() {
     let verdicts = Verdict::ALL.map(|verdict| (verdict.as_str(), verdict.means()));
@@ -31,10 +44,17 @@ fn the_page_of_reasons_is_current() {
     let mut page = format!("{}\n## Reasons\n", table("verdict", verdicts));
     for code in ReasonCode::ALL {
         let (verdict, means) = (code.verdict(), code.means());
-        let rule = rules()
-            .zip(1..)
-            .find(|(rule, _)| rule.gives.contains(&code));
-        let by = rule.map_or("Limit".to_owned(), |(_, number)| format!("Rule {number}"));
+        let means = with_options_quoted(means);
+        let by = (1..)
+            .zip(rules())
+            .filter(|(_, rule)| rule.gives.contains(&code))
+            .map(|(number, _)| number.to_string())
+            .collect::<Vec<_>>();
+        let by = match by.as_slice() {
+            [] => "Limit".to_owned(),
+            [number] => format!("Rule {number}"),
+            [first @ .., last] => format!("Rules {} and {last}", first.join(", ")),
+        };
         write!(page, "\n### `{code}`\n\n{by}, `{verdict}`. {means}\n").unwrap();
     }
     write!(
@@ -70,22 +90,14 @@ fn the_table_of_rules_is_current() {
     });
     let mut table = String::new();
     for (number, (facts, rule)) in (1..).zip(of_tables) {
-        let asks = rule.asks.split(' ').map(|word| {
-            let option = word.trim_end_matches('?');
-            let quoted = format!("`{option}`{}", &word[option.len()..]);
-            if word.starts_with("--") {
-                quoted
-            } else {
-                word.to_owned()
-            }
-        });
+        let asks = with_options_quoted(rule.asks);
         let verdict = match rule.gives[0].verdict() {
             Verdict::Manual => "needs you",
             Verdict::Reap => "**reap**",
             verdict => verdict.as_str(),
         };
         let codes = rule.gives.iter().map(|code| format!("`{code}`"));
-        let (asks, codes) = (asks.format(" "), codes.format(", "));
+        let codes = codes.format(", ");
         writeln!(table, "| {number} | {facts}{asks} | {verdict}, {codes} |").unwrap();
     }
     pages::compare(
