@@ -1,4 +1,4 @@
-//! What runs remember for a week: the nodes whose pods they reaped, in one `ConfigMap`.
+//! Runs remember for a week, in one `ConfigMap`, the nodes whose pods they reaped.
 //!
 //! Others may write to the `ConfigMap`, so its texts are checked when they are read. Nothing here causes or permits a
 //! delete.
@@ -158,7 +158,7 @@ pub struct RememberedSet {
 }
 
 impl RememberedNode {
-    /// Reports whether the reaped pods may have run on beside their replacements, and no run has told
+    /// Reports whether the reaped pods may have run alongside their replacements, and no run has told
     /// it yet.
     pub fn needs_you(&self) -> bool {
         self.now.state == NodeState::BackSameBoot && self.noted.told.is_none()

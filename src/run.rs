@@ -76,7 +76,7 @@ async fn can_ask(target: &Target) -> Result<bool> {
     Err(CouldNotRun::Usage(why.to_owned()))
 }
 
-/// Runs on a cluster that is already connected. With `ask`, the user has to confirm the deletes.
+/// Runs on a cluster that is already connected. If `ask` is set, the user has to confirm the deletes.
 ///
 /// The steps are those of a run: read, decide, limit, act and verify, report.
 pub async fn run_on(

@@ -242,7 +242,7 @@ async fn rows_have_the_time_of_their_first_page_and_none_counts_twice() {
     }
 }
 
-/// Only a refusal of the first request says that the account may not list: Leases then count as none. Whoever was sent a page may
+/// Only a refusal of the first request says that the account may not list: Leases are then treated as none. An account that was sent a page may
 /// list, so a later refusal leaves the list unread, also if the list began again.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_after_a_page_is_no_missing_permission() {

@@ -48,7 +48,8 @@ fn bytes(notes: &Notes) -> usize {
     texts.sum()
 }
 
-/// What was reaped first goes first: of too many nodes the oldest; of too many bytes first the pods of the oldest, then these nodes.
+/// If there are too many nodes, the oldest is dropped. If there are too many bytes, the pods of the oldest nodes are dropped first, and
+/// then those nodes.
 #[test]
 fn the_oldest_goes_first() {
     let most = MAX_BYTES - MAX_REPORT_BYTES;
@@ -99,7 +100,7 @@ fn a_node_is_remembered_for_a_week() {
     assert_eq!(notes.len(), 0);
 }
 
-/// Of more than fifty pods, those with a volume are named.
+/// If a node has more than fifty pods, the note names those with a volume.
 #[test]
 fn pods_with_volumes_are_named_first() {
     let mut notes = Notes::new();

@@ -212,7 +212,7 @@ impl PodContext<'_> {
         let threshold = self.policy.reap_older_than;
         let is_stuck = |since| self.now.duration_since(since) >= threshold;
         let depends = !is_stuck(self.pod.deletion_deadline()) && is_stuck(self.overdue_since());
-        // With `facts-unread`, the unread fact matters more.
+        // If the reason is `facts-unread`, the unread fact matters more.
         if depends && code != ReasonCode::FactsUnread {
             self.grace_cut_short()
         } else {

@@ -261,8 +261,8 @@ pub enum Cause {
     /// The kind of this owner is one of `--manual-owner-kind`.
     #[display("It belongs to {_0}, and --manual-owner-kind names that kind.")]
     OwnerKind(Owner),
-    /// No rule keeps the pod. What let it pass because nothing wants it or its PVCs again must still
-    /// be so when it is deleted.
+    /// No rule keeps the pod. The facts by which nothing wants it or its PVCs again must still be true
+    /// when it is deleted.
     #[display("It is stuck Terminating on a NotReady node and nothing keeps it there.")]
     Stuck {
         unneeded: BTreeSet<Unneeded>,

@@ -130,7 +130,7 @@ impl PodContext<'_> {
     }
 
     /// Returns the time from which the pod may be deleted with a PVC that somebody gave up: the PVC
-    /// was deleted after the node failed, and nothing but pods keeps it. Until then its volume can
+    /// was deleted after the node failed, and only pods keep it. Until then its volume can
     /// still be set to `Retain`. `None` for any other PVC.
     fn given_up_from(&self, claim: &ClaimFacts) -> Option<Timestamp> {
         let at = claim.deletion?;

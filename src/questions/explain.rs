@@ -177,7 +177,7 @@ fn not_terminating(pod: &PodFacts, now: Timestamp) -> String {
 }
 
 /// Evaluates the limits of the run on a pod. A limit turns `reap` into `wait`, so the limit that is
-/// kept beside the pod's reason decides.
+/// kept with the pod's reason decides.
 fn limits(run: &RunRecord<'_>, judged: &Judged) -> Vec<Evaluation> {
     let RunRecord {
         settings,

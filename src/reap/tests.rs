@@ -181,7 +181,7 @@ const ENDING: &str = "
     StatefulSet shop/db: {spec: {replicas: 1}}
 ";
 
-/// What changed, or could not be read again, after the pod was judged. A fact that could not be read is no change.
+/// The row says what changed, or could not be read again, after the pod was judged. A fact that could not be read is no change.
 #[tokio::test(start_paused = true)]
 async fn a_pod_is_judged_by_what_is_true_right_before_its_delete() {
     let changed =
@@ -262,7 +262,7 @@ async fn what_could_not_be_read_keeps_the_pod() {
     let broken = Fault::Status(500, false, false);
     for (pod, (kind, selector), fault, expected) in [
         (
-            // With --all, finished pods are also in a list of their own.
+            // If --all is set, finished pods are also in a list of their own.
             "Pod shop/db-0: {phase: Failed}",
             (Kind::Pods, "spec.nodeName=ds06"),
             broken,

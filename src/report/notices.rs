@@ -1,4 +1,4 @@
-//! What to know besides the verdicts, because silence reads as an all-clear. No notice changes the
+//! Facts to know besides the verdicts, because silence reads as an all-clear. No notice changes the
 //! exit code.
 
 use itertools::Itertools as _;

@@ -147,7 +147,7 @@ impl NodeRow {
         self.roles.split(',').any(|role| role == ETCD)
     }
 
-    /// Reports whether the node has a role under which etcd runs if no node has its own role. Where
+    /// Reports whether the node has a role under which etcd runs if no node has its own role. If
     /// `OpenShift` has two masters and an arbiter, all three run it.
     pub fn is_of_control_plane(&self) -> bool {
         let mut roles = self.roles.split(',');

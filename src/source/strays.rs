@@ -1,4 +1,4 @@
-//! What an audit of everything shows besides stuck pods: pods that go with a pod, and what waits for a node
+//! An audit of everything also shows pods that would be deleted with a pod, and objects that wait for a node
 //! that no longer exists.
 
 use std::collections::BTreeSet;

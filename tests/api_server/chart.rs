@@ -102,7 +102,7 @@ fn rendered(release: &str, namespace: &str, options: &[&str]) -> String {
     ))
 }
 
-/// The objects by kind and name. What only the chart has compared with `cronjob/` is removed: its labels, the pod of `helm test`,
+/// The objects by kind and name. Objects and labels that only one side has are removed: the chart's labels, the pod of `helm test`,
 /// and the Namespace.
 fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
     let all: Vec<Value> = serde_saphyr::from_multiple(manifests).expect("YAML");

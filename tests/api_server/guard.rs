@@ -1,5 +1,5 @@
 //! The guard restricts the account, under any name, even if the account has more permissions than its role grants. The guard
-//! restricts no other account. With `--require-guard` the program runs only if the guard has proved itself. The guard permits the
+//! restricts no other account. The option `--require-guard` lets the program run only if the guard has proved itself. The guard permits the
 //! program's own requests; `manifests` tests whole runs under the guard.
 
 use crate::{
@@ -222,7 +222,7 @@ pub fn of(namespace: &str) -> [(&str, &str); 3] {
 /// A change, the words of the API server's refusal, if it then refuses, and those of the run.
 type Row<'a> = (&'a dyn Fn(), &'a str, &'a str);
 
-/// With any fault of the guard, or if anything else refuses first, the run refuses to start, reports what it found, and deletes
+/// If the guard has any fault, or if something else refuses first, the run refuses to start, reports what it found, and deletes
 /// nothing.
 #[test]
 fn without_the_proof_the_run_refuses_and_reports_what_it_found() {

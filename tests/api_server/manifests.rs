@@ -205,7 +205,7 @@ fn the_history_outlives_an_update_of_the_manifests() {
     }
 }
 
-/// `kubectl set env` and a kustomize patch change an option of the next run, beside the components that set others.
+/// `kubectl set env` and a kustomize patch change an option of the next run, in addition to those that components set.
 #[test]
 fn kubectl_and_a_patch_change_an_option() {
     let cluster = fresh();

@@ -1,4 +1,4 @@
-//! What an operator sees of a cluster where one thing has failed, or much: each state is a file to read.
+//! The report for somebody on call, after one failure or many: each state is a file to read.
 
 use expect_test::expect_file;
 use jiff::{SignedDuration, Timestamp};

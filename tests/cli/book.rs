@@ -23,7 +23,7 @@ fn workplace() -> TempDir {
     folder
 }
 
-/// What a terminal shows of a command, without the log of what goes well.
+/// Returns the output of a command on a terminal, without the log of normal steps.
 fn shown(command: &str, workplace: &Path) -> String {
     let path = std::env::var("PATH").expect("a PATH");
     let output = Command::new("bash")
@@ -46,7 +46,7 @@ fn shown(command: &str, workplace: &Path) -> String {
     lines.collect()
 }
 
-/// The page with what its commands print now. Where lines are left out that no longer fit, it has the whole output.
+/// Returns the page with the current output of its commands. If the lines around a cut no longer fit, it has the whole output.
 fn current(page: &str) -> String {
     let text = pages::read(page);
     let workplace = workplace();

@@ -1,5 +1,5 @@
-//! `charts/pod-reaper` beside what it is made of: the manifests in `cronjob/`, and the options of the program. On a real API
-//! server it is tested by `tests/api_server/chart.rs`.
+//! `charts/pod-reaper` is compared with its sources: the manifests in `cronjob/`, and the options of the program.
+//! `tests/api_server/chart.rs` tests the chart on a real API server.
 
 use std::{
     collections::BTreeMap,

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::small;
 
-/// What a file lacks is said with the command that saves all. A namespace that is there alone may be the only one.
+/// The report names what a file lacks, and the command that saves everything. A single namespace may be the only one of its cluster.
 #[test]
 fn what_a_snapshot_lacks_is_named_with_the_command_that_saves_all() {
     let namespace = "Namespace kube-system: {}";

@@ -39,7 +39,7 @@ fn all_files_name_one_version() {
     );
 }
 
-/// What was measured keeps the version that it was measured with.
+/// A measurement keeps the version that was measured.
 #[test]
 fn every_page_names_this_version() {
     let measured = ["docs/evidence.md", "CHANGELOG.md"];

@@ -1,4 +1,4 @@
-//! What later runs know of a run: which pods it deleted, and whether that was right.
+//! Later runs name the pods that a run deleted, and say whether the delete was right.
 
 use crate::{
     prelude::*,

@@ -1,4 +1,4 @@
-//! All nodes fail at once, or all nodes of a zone. The nodes are rarely the cause of such a failure.
+//! All nodes fail together, or all nodes of a zone. The nodes are rarely the cause of such a failure.
 
 use crate::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What deleting a pod does to its data, with the controllers that are involved.
+//! The data of a deleted pod, with the controllers that delete or keep it.
 
 use crate::{alive::destroys, prelude::*};
 

@@ -1,4 +1,4 @@
-//! The tables of rules: for each rule, clusters at its boundary and beside it, and the verdicts that a run gives.
+//! The tables of rules: for each rule, clusters on both sides of its boundary, and the verdicts that a run gives.
 //!
 //! The clusters are in the one vocabulary of the tests (`tests/support/src/words.rs`), laid over `base` of the table. The whole program
 //! judges them, as a file.
@@ -182,7 +182,7 @@ fn every_mark_of_a_leaf_node() {
     }
 }
 
-/// The pod that goes, beside pods that each of the objects keeps.
+/// One pod that is reaped, and pods of which each is kept by one of the objects.
 const KEPT: &str = "
     Pod data/free-0: {}
     Pod data/skipped-0: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}

@@ -422,7 +422,7 @@ impl RunRecord<'_> {
         Todo::new(PowerOff, sentence)
     }
 
-    /// Reports whether a limit holds the pod's node, so that the report asks for nothing but keeping data.
+    /// Reports whether a limit holds the pod's node, so that the report only asks you to keep data.
     fn is_held(&self, judged: &Judged) -> bool {
         let node = judged.pod.node.as_ref();
         node.is_some_and(|node| self.plan.by_node.contains_key(node))
@@ -485,7 +485,7 @@ fn see_why(code: ReasonCode) -> Todo {
     )
 }
 
-/// Reports whether the pod's containers may run beside a replacement: it was started, and its
+/// Reports whether the pod's containers may run alongside a replacement: it was started, and its
 /// controller starts it on another node.
 fn may_run_twice(pod: &PodFacts) -> bool {
     let never_started =

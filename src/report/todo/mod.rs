@@ -1,4 +1,4 @@
-//! What to do, as data. Each reason yields a few things to do; equal ones of several pods become one step.
+//! Things to do, as data. Each reason yields a few of them; equal ones of several pods become one step.
 
 mod choose;
 

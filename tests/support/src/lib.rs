@@ -2,7 +2,7 @@
 //! the simulated API server, and sample objects.
 //!
 //! A test program has a few real servers, each started by the first test that finds none free. No controller and no kubelet
-//! runs beside them, so that only pod-reaper and the test change objects. A test about controllers or kubelets starts a
+//! runs with them, so that only pod-reaper and the test change objects. A test about controllers or kubelets starts a
 //! cluster of its own: [`ControlPlane::start_with`].
 //!
 //! ```ignore
