@@ -4,8 +4,8 @@
 //! Data flows one way. [`source`] gathers facts and pods. [`judge`] gives each pod a verdict,
 //! and turns the verdicts into a plan by the limits of the run. [`reap`] carries the plan out. [`report`]
 //! describes the result, and [`notify`] passes it on. [`run`] is this sequence, readable from top
-//! to bottom. [`questions`] reports what a run would decide, by the same rules. A module uses only
-//! modules below it. CONTRIBUTING.md has their order.
+//! to bottom. [`questions`] reports what a run would decide, by the same rules. No module uses one
+//! that uses it.
 
 pub mod cli;
 pub mod cluster;
