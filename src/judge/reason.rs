@@ -126,7 +126,7 @@ reasons! {
     Stuck = "stuck-on-not-ready-node" => Reap,
         "It is stuck Terminating on a NotReady node, and no other rule keeps it.";
     MassOutage = "mass-outage" => Wait,
-        "[The breaker](decisions.md#limits) holds the pod: too many nodes are NotReady, of all or of its zone, or no other node could start a pod. When so many fail together, the cause is more often the API server or the network, and their pods may all be running.";
+        "[The breaker](decisions.md#limits) holds the pod: too many nodes are NotReady, of all or of its zone, or no other node could start a pod.";
     OverCap = "over-cap" => Wait,
         "A run deletes at most --max-deletes pods, and others were overdue for longer.";
 }
