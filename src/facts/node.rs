@@ -131,18 +131,6 @@ pub const ZONE_LABELS: [&str; 2] = [
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Zone(pub [Option<String>; 2]);
 
-impl Zone {
-    /// Returns the label selector of the zone's nodes.
-    pub fn selector(&self) -> String {
-        let labels = ZONE_LABELS.iter().zip(&self.0);
-        let labels = labels.map(|(key, value)| match value {
-            Some(value) => format!("{key}={value}"),
-            None => format!("!{key}"),
-        });
-        labels.collect::<Vec<_>>().join(",")
-    }
-}
-
 impl fmt::Display for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = self.0.iter().flatten().map(String::as_str);

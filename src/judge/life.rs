@@ -6,7 +6,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Policy, sentence::last_heartbeat};
+use super::Policy;
 use crate::facts::{ClusterFacts, Heard, NodeFacts, PodFacts, Ready, SignBy, Unread};
 
 /// The age below which a heartbeat is a sign of life, whatever its source: twice the longest
@@ -79,11 +79,6 @@ impl NodeFacts {
             && self.signs_of_life(now).is_empty();
         let last = self.last_heard().filter(|_| is_known)?;
         Some(last.at)
-    }
-
-    /// Returns the age and the source of the machine's last heartbeat, as a sentence.
-    pub fn last_sign(&self, now: Timestamp) -> String {
-        last_heartbeat(self.last_heard(), now)
     }
 }
 

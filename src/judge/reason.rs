@@ -505,36 +505,6 @@ impl Reason {
         !self.asks.is_empty()
     }
 
-    /// Reports whether the pod passed the rules about the node. It did if the node is gone. It also
-    /// did if the node is real and not opted out, has been NotReady for long enough and shows no
-    /// sign of life.
-    pub fn passed_the_node(&self) -> bool {
-        match self.cause {
-            Cause::Finalizers(_)
-            | Cause::ClaimsGo(_)
-            | Cause::Pinned { .. }
-            | Cause::HostPath(_)
-            | Cause::Confined(_)
-            | Cause::GivenUp { .. }
-            | Cause::Unverified(_)
-            | Cause::SharedDisk(_)
-            | Cause::OwnerKind(_)
-            | Cause::TooManyClaims(_)
-            | Cause::Stuck { .. } => true,
-            Cause::Mirror
-            | Cause::OptedOut { .. }
-            | Cause::NodeGone(_)
-            | Cause::NodeReady
-            | Cause::RequestedLately { .. }
-            | Cause::NotOverdue { .. }
-            | Cause::Leaf(_)
-            | Cause::Unread(_)
-            | Cause::NodeJustFailed { .. }
-            | Cause::Alive { .. }
-            | Cause::EtcdMember(_) => false,
-        }
-    }
-
     /// Lists the notes to remember once the pod is reaped; none if the pod is not to be reaped.
     pub fn notes(&self) -> impl Iterator<Item = Note> {
         let notes = match &self.cause {

@@ -316,11 +316,6 @@ impl RawPod {
         owner.filter(|owner| owner.kind == kind && owner.api_version.starts_with("apps/"))
     }
 
-    /// Reports whether a `StatefulSet` of Kubernetes' own controls the pod.
-    pub fn of_stateful_set(&self) -> bool {
-        self.controller_of_apps("StatefulSet").is_some()
-    }
-
     /// Reports whether the pod uses a PVC.
     pub fn uses_claims(&self) -> bool {
         self.claim_names().map_or(true, |names| !names.is_empty())
