@@ -19,8 +19,8 @@ use super::{
 use crate::{
     codes::codes,
     facts::{
-        Containers, Heard, KubeletSays, Leaf, LeafKind, OptOut, Owner, Quorum, Ready, Unneeded,
-        Unread,
+        Containers, Heard, KubeletSays, Leaf, LeafKind, OptOut, Owner, Quorum, Read, Ready,
+        Unneeded, Unread,
     },
     words::{human_duration, joined, prefixed},
 };
@@ -113,26 +113,6 @@ reasons! {
         "A run deletes at most --max-deletes pods, and others were overdue for longer.";
 }
 
-/// The result of a rule: the cause that it gives if it applies.
-pub type Finding = Result<Cause, NoCause>;
-
-/// Why a rule gives no cause.
-#[derive(Debug, Clone, PartialEq)]
-pub enum NoCause {
-    /// The rule does not apply.
-    Seen(Seen),
-    /// The rule needs a fact that could not be read, so the pod is kept.
-    Missing(Missing),
-}
-
-pub(super) fn does_not_apply(what: Seen) -> Finding {
-    Err(NoCause::Seen(what))
-}
-
-pub(super) fn lacks_fact(fact: Missing) -> Finding {
-    Err(NoCause::Missing(fact))
-}
-
 /// The reason of a pod's verdict. Its `Display` is the sentence.
 #[derive(Debug, Clone, PartialEq, Display)]
 #[display("{cause}{}", of_the_cut(*grace_cut))]
@@ -148,7 +128,7 @@ pub struct Reason {
     pub grace_cut: Option<GraceCut>,
 }
 
-/// What a rule that applies saw.
+/// What a rule saw that keeps a pod, or that no rule keeps it.
 #[derive(Debug, Clone, PartialEq, Display)]
 pub enum Cause {
     /// The pod mirrors a static pod.
@@ -252,7 +232,7 @@ pub enum Cause {
     },
 }
 
-/// What a rule that does not apply saw, for `explain`.
+/// What a rule saw that lets a pod pass, for `explain`.
 #[derive(Debug, Clone, PartialEq, Display)]
 pub enum Seen {
     /// The pod mirrors no static pod.
@@ -336,12 +316,12 @@ pub enum Seen {
     /// No finalizer holds the pod.
     #[display("It has no finalizer.")]
     Unheld,
-    /// None of these PVCs gives the rule its cause.
+    /// None of these PVCs keeps the pod by the rule. The error says that there are too many to look up.
     #[display("{}", none_of(*none, claims))]
-    Claims { none: NoTie, claims: Vec<String> },
-    /// The pod has more PVCs than are looked up.
-    #[display("Its PVCs were not looked up: {_0}.")]
-    ClaimsUnread(Unread),
+    NoTie {
+        none: NoTie,
+        claims: Read<Vec<String>>,
+    },
     /// These PVCs were given up long enough ago.
     #[display("{}", deleted(_0))]
     GivenUp(Vec<Tie>),
@@ -357,9 +337,6 @@ pub enum Seen {
         owners: Vec<String>,
         named: Vec<String>,
     },
-    /// The rule with this number decides.
-    #[display("Rule {_0} decides.")]
-    DecidedBy(usize),
 }
 
 /// What no PVC of a pod does. Its `Display` begins a sentence.

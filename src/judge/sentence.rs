@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     facts::{
-        AffinityTerm, Containers, Heard, KubeletSays, Leaf, LeafKind, Place, Requirement, SignBy,
+        AffinityTerm, Containers, Heard, KubeletSays, Leaf, LeafKind, Place, Read, Requirement,
+        SignBy,
     },
     words::{about, human_duration, joined},
 };
@@ -190,10 +191,11 @@ pub(super) fn without_node(node: Option<&str>) -> String {
 }
 
 /// Says what none of the PVCs does.
-pub(super) fn none_of(none: NoTie, claims: &[String]) -> String {
-    match joined(claims, ", ") {
-        Some(claims) => format!("{none}: {claims}."),
-        None => "It uses no PVC.".to_owned(),
+pub(super) fn none_of(none: NoTie, claims: &Read<Vec<String>>) -> String {
+    match claims {
+        Err(why) => format!("Its PVCs were not looked up: {why}."),
+        Ok(claims) if claims.is_empty() => "It uses no PVC.".to_owned(),
+        Ok(claims) => format!("{none}: {}.", claims.join(", ")),
     }
 }
 

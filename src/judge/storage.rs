@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Policy,
     context::PodContext,
-    reason::{NoCause, SharedDisk},
+    reason::{Cause, SharedDisk},
     tie::{Doubt, Location, Owned, Tie, TieKind, Wanted},
 };
 use crate::facts::{
@@ -49,15 +49,17 @@ impl Reach {
 }
 
 impl PodContext<'_> {
-    /// Returns the ties between the pod and its PVCs, for a rule that needs them.
-    pub(super) fn ties(&self) -> Result<&[Tie], NoCause> {
-        let node = self.required_node()?;
+    /// Returns the ties between the pod and its PVCs, for a rule that needs them; `None` without a node.
+    pub(super) fn ties(&self) -> Result<Option<&[Tie]>, Cause> {
+        let Some(node) = self.required_node()? else {
+            return Ok(None);
+        };
         let storage = self.required_storage()?;
         let ties = self.ties.get_or_init(|| {
             let claims = storage.claims().iter();
             claims.flat_map(|claim| self.ties_to(claim, node)).collect()
         });
-        Ok(ties)
+        Ok(Some(ties))
     }
 
     /// Returns the ties between the pod and one of its PVCs: why the PVC is deleted with the pod, if it

@@ -9,7 +9,7 @@ use pod_reaper_test_support::pages;
 use crate::{
     judge::{
         ReasonCode, Verdict,
-        rules::{LIFE_RULES, NODE_RULES, STORAGE_RULES, rules},
+        rules::{LIFE_RULES, NODE_RULES, PASSED_ALL, STORAGE_RULES, rules},
     },
     outcome::OutcomeCode,
 };
@@ -31,10 +31,10 @@ fn the_page_of_reasons_is_current() {
     let mut page = format!("{}\n## Reasons\n", table("verdict", verdicts));
     for code in ReasonCode::ALL {
         let (verdict, means) = (code.verdict(), code.means());
-        let rule = rules()
-            .zip(1..)
-            .find(|(rule, _)| rule.gives.contains(&code));
-        let by = rule.map_or("Limit".to_owned(), |(_, number)| format!("Rule {number}"));
+        let rule = rules().position(|rule| rule.gives.contains(&code));
+        let last = (code == ReasonCode::Stuck).then(|| rules().count());
+        let by = rule.or(last);
+        let by = by.map_or("Limit".to_owned(), |place| format!("Rule {}", place + 1));
         write!(page, "\n### `{code}`\n\n{by}, `{verdict}`. {means}\n").unwrap();
     }
     write!(
@@ -66,11 +66,13 @@ fn the_table_of_rules_is_current() {
     let of_tables = tables.into_iter().flat_map(|(facts, rules)| {
         let first = format!("*{facts}:* ");
         let facts = [first].into_iter().chain(std::iter::repeat(String::new()));
-        facts.zip(rules)
+        let rows = rules.iter().map(|rule| (rule.asks, rule.gives));
+        facts.zip(rows)
     });
+    let last = (String::new(), (PASSED_ALL, &[ReasonCode::Stuck][..]));
     let mut table = String::new();
-    for (number, (facts, rule)) in (1..).zip(of_tables) {
-        let asks = rule.asks.split(' ').map(|word| {
+    for (number, (facts, (asks, gives))) in (1..).zip(of_tables.chain([last])) {
+        let asks = asks.split(' ').map(|word| {
             let option = word.trim_end_matches('?');
             let quoted = format!("`{option}`{}", &word[option.len()..]);
             if word.starts_with("--") {
@@ -79,12 +81,12 @@ fn the_table_of_rules_is_current() {
                 word.to_owned()
             }
         });
-        let verdict = match rule.gives[0].verdict() {
+        let verdict = match gives[0].verdict() {
             Verdict::Manual => "needs you",
             Verdict::Reap => "**reap**",
             verdict => verdict.as_str(),
         };
-        let codes = rule.gives.iter().map(|code| format!("`{code}`"));
+        let codes = gives.iter().map(|code| format!("`{code}`"));
         let (asks, codes) = (asks.format(" "), codes.format(", "));
         writeln!(table, "| {number} | {facts}{asks} | {verdict}, {codes} |").unwrap();
     }
