@@ -227,7 +227,7 @@ impl PodContext<'_> {
             let asks_for_facts = rule.gives.contains(&ReasonCode::FactsUnread);
             let (holds, seen) = match finding {
                 Ok(seen) => (Some(false), seen.to_string()),
-                Err(Cause::Unread(fact)) if !asks_for_facts => (None, fact.seen().to_owned()),
+                Err(cause @ Cause::Unread(_)) if !asks_for_facts => (None, cause.to_string()),
                 Err(_) if is_first => (Some(true), decided.to_string()),
                 Err(cause) => (Some(true), cause.to_string()),
             };

@@ -381,18 +381,6 @@ pub enum Missing {
     LaterStep,
 }
 
-impl Missing {
-    /// Says what a rule did not see, as a sentence for `explain`.
-    pub(super) fn seen(&self) -> &'static str {
-        match self {
-            Self::Node(_) => "Its node could not be read.",
-            Self::OtherLeases(_) => "Not all Leases that may show life could be read.",
-            Self::Attachment(_) => "It is not known whether anything attaches its disk.",
-            _ => "What it asks about was not read.",
-        }
-    }
-}
-
 /// Something to remember once the pod is reaped. Its `Display` is a phrase.
 #[derive(Debug, Clone, PartialEq, Display)]
 pub enum Note {
