@@ -204,17 +204,7 @@ pub enum NodeCounts {
     /// It is known that no count is needed: there is no pod to judge, or few nodes are NotReady and
     /// a pod could start on a Ready one.
     NotNeeded,
-    /// The nodes were counted, without leaf nodes.
-    Counted {
-        /// All real nodes.
-        all: Tally,
-        /// The real nodes without the control-plane role.
-        workers: Tally,
-        /// The nodes of each zone.
-        zones: BTreeMap<Zone, Tally>,
-        /// True if a pod could start on one of the nodes.
-        room: bool,
-    },
+    Counted(Counts),
     /// The nodes could not be counted.
     Unread(Unread),
 }
@@ -226,6 +216,17 @@ impl Default for NodeCounts {
     }
 }
 
+/// The counts of all nodes that are no leaf nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub all: Tally,
+    /// The nodes without the control-plane role.
+    pub workers: Tally,
+    pub zones: BTreeMap<Zone, Tally>,
+    /// True if a pod could start on one of the nodes.
+    pub room: bool,
+}
+
 /// The number of NotReady nodes in a group of nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -234,20 +235,12 @@ pub struct Tally {
     pub total: usize,
 }
 
-/// The attributes of a node that the breaker's count depends on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CountedNode {
-    /// True if the node's `Ready` is `True`.
-    pub ready: bool,
-    /// True if the node is a leaf node.
-    pub leaf: bool,
-    /// True if the node carries the control-plane role.
-    pub control_plane: bool,
-    /// True if nothing keeps new pods off the node: it is not cordoned, and no taint reserves it
-    /// for the cluster itself.
-    pub open: bool,
-    /// The zone that the node's labels name.
-    pub zone: Option<Zone>,
+impl Tally {
+    /// Counts one more node.
+    pub fn add(&mut self, is_ready: bool) {
+        self.total += 1;
+        self.not_ready += usize::from(!is_ready);
+    }
 }
 
 entry! {

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     facts::{
-        CountedNode, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE,
-        Read, Ready, SignBy, ZONE_LABELS, Zone, not_ready_since,
+        Counts, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE, Read,
+        Ready, SignBy, ZONE_LABELS, Zone, not_ready_since,
     },
     judge::Policy,
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
@@ -356,15 +356,20 @@ impl RawNode {
         zone.iter().any(Option::is_some).then_some(Zone(zone))
     }
 
-    /// Returns the node's role in the breaker's count.
-    pub fn counted_node(&self, selectors: &NodeSelectors) -> CountedNode {
-        CountedNode {
-            ready: self.ready() == Ready::True,
-            leaf: self.is_leaf(selectors),
-            control_plane: self.control_plane(),
-            open: self.is_open(),
-            zone: self.zone(),
+    /// Adds the node to the counts of the breaker, unless it is a leaf node.
+    pub fn count(&self, counts: &mut Counts, selectors: &NodeSelectors) {
+        if self.is_leaf(selectors) {
+            return;
         }
+        let is_ready = self.ready() == Ready::True;
+        counts.all.add(is_ready);
+        if !self.control_plane() {
+            counts.workers.add(is_ready);
+        }
+        if let Some(zone) = self.zone() {
+            counts.zones.entry(zone).or_default().add(is_ready);
+        }
+        counts.room |= is_ready && self.is_open();
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     cli::PodName,
     cluster::Cluster,
     exit::{CouldNotRun, Result},
-    facts::{NodeCounts, PodFacts, PodsOf, Tally, Unread},
+    facts::{Counts, NodeCounts, PodFacts, PodsOf, Tally, Unread},
     judge::{Evaluation, Judged, Limit, MAX_NODES_IGNORED, ReasonCode},
     kubernetes::RawPod,
     questions::near,
@@ -185,17 +185,17 @@ fn limits(run: &RunRecord<'_>, judged: &Judged) -> Vec<Evaluation> {
         plan,
         ..
     } = run;
-    let node = judged.pod.node.as_ref();
-    let hold = node.and_then(|node| plan.by_node.get(node)).cloned();
+    let node = facts.known_node(&judged.pod);
+    let hold = node.and_then(|node| plan.limit_of(node)).cloned();
     let over_cap = |limit: &Limit| limit.code() == ReasonCode::OverCap;
     let cap = judged.limit.clone().filter(over_cap);
     let percent = settings.limits.max_not_ready_percent;
     let not_held = match &facts.node_counts {
         _ if percent >= 100 => "--max-not-ready-percent=100 turns it off.".to_owned(),
-        NodeCounts::Counted {
+        NodeCounts::Counted(Counts {
             all: Tally { not_ready, total },
             ..
-        } => {
+        }) => {
             let are = if *not_ready == 1 { "is" } else { "are" };
             format!(
                 "{not_ready} of {total} real nodes {are} NotReady; the breaker needs at least {} and {percent}%.",

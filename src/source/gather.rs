@@ -107,10 +107,10 @@ pub async fn gather<S: Source>(
     facts.clock = ready_nodes.clock;
     if not_ready.len() > MAX_NODES_IGNORED || !ready_nodes.room {
         let leaf = &policy.node_selectors;
-        let add = |nodes: &mut Vec<_>, node: RawNode| nodes.push(node.counted_node(leaf));
-        let nodes = reader.read("all nodes, for the breaker", source.objects(add));
-        let nodes = nodes.await;
-        facts.node_counts = nodes.map_or_else(NodeCounts::Unread, NodeCounts::count);
+        let add = |counts: &mut _, node: RawNode| node.count(counts, leaf);
+        let counts = reader.read("all nodes, for the breaker", source.objects(add));
+        let counts = counts.await;
+        facts.node_counts = counts.map_or_else(NodeCounts::Unread, NodeCounts::Counted);
     }
     // Nodes in containers have the boot ID of their host (kind, LXC).
     for node in not_ready_nodes(&mut facts) {

@@ -424,8 +424,8 @@ impl RunRecord<'_> {
 
     /// Reports whether a limit holds the pod's node, so that the report asks for nothing but keeping data.
     fn is_held(&self, judged: &Judged) -> bool {
-        let node = judged.pod.node.as_ref();
-        node.is_some_and(|node| self.plan.by_node.contains_key(node))
+        let node = self.facts.known_node(&judged.pod);
+        node.is_some_and(|node| self.plan.limit_of(node).is_some())
     }
 
     /// Reports whether the pod hangs on a Ready node.
@@ -445,7 +445,7 @@ impl RunRecord<'_> {
     /// may be needed, wait for your decision about its owner, or take a PVC along whose data may still be wanted.
     /// Nothing of this is known of pods in namespaces that are left out, and of pods whose PVCs were not read.
     fn may_taint(&self, node: &NodeFacts) -> bool {
-        let is_held = self.plan.by_node.contains_key(&node.name);
+        let is_held = self.plan.limit_of(node).is_some();
         let has_claims =
             |pod: &PodFacts| pod.claim_names.as_ref().map_or(true, |all| !all.is_empty());
         let protects = |Judged {
