@@ -124,7 +124,7 @@ impl PodContext<'_> {
     /// Returns why a PVC that the pod owns may be wanted, by the `StatefulSet` that controls the pod.
     fn wanted_by_set(&self) -> Owned {
         match self.storage.and_then(|it| it.set.as_ref()) {
-            _ if !self.pod.of_stateful_set() => Owned::WithoutSet,
+            _ if self.pod.stateful_set().is_none() => Owned::WithoutSet,
             Some(Ok(_)) => Owned::SetWantsPod,
             Some(Err(why)) => Owned::SetUnread(why.clone()),
             None => Owned::SetNotRead,
@@ -223,7 +223,7 @@ impl PodContext<'_> {
     /// Reports whether a verdict depends on the `StatefulSet` that controls the pod, as the one that
     /// may want the pod again.
     pub fn needs_set(&self) -> bool {
-        let node = self.known().filter(|_| self.pod.of_stateful_set());
+        let node = self.known().filter(|_| self.pod.stateful_set().is_some());
         let (Some(node), Some(storage)) = (node, self.storage) else {
             return false;
         };

@@ -80,13 +80,25 @@ pub struct Node<'a> {
     pub again: Shared<NodeAgain, Outcome>,
 }
 
-/// A write of a pod's turn.
+/// The next write of a pod's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum Action {
     /// A dry run of the delete, before a Job's pod is set to `Failed`.
     DryRun,
     SetToFailed,
     Delete,
+}
+
+impl Action {
+    /// Returns the first write. A pod that the Job controller's finalizer holds is set to `Failed` before
+    /// it is deleted, once a dry run has shown that nothing refuses the delete.
+    fn first(pod: &PodFacts) -> Self {
+        if pod.held_by_job() && !pod.finished() {
+            Self::DryRun
+        } else {
+            Self::Delete
+        }
+    }
 }
 
 /// The turn of one pod of the plan.
@@ -103,9 +115,7 @@ pub struct Turn<'a> {
 
 impl Turn<'_> {
     /// Deletes the pod, unless a rule now keeps it. `Ok` if the API server accepted the delete, which still
-    /// has to be verified. If the Job controller's finalizer holds the pod, the pod's status is patched
-    /// first, once a dry run has shown that nothing refuses the delete. Each try has a permit of its
-    /// own. Once a try without a clear response may have taken effect, a later "not found" no longer
+    /// has to be verified. Each try has a permit of its own. Once a try without a clear response may have taken effect, a later "not found" no longer
     /// tells who deleted the pod.
     pub async fn delete(&mut self) -> Result<(), Outcome> {
         let cluster = self.run.cluster;
@@ -121,39 +131,34 @@ impl Turn<'_> {
         // A pod that changed gets one second chance. Our own patch changes the pod too, and adds
         // one.
         let mut second_chances = 1;
-        // Whether the API server would accept the delete of the pod as it is.
-        let mut is_accepted = false;
+        let mut action = Action::first(&pod);
         loop {
             let permit = self.permit(&pod).await?;
-            let step = if !pod.held_by_job() || pod.finished() {
-                Step::Delete
-            } else if is_accepted {
-                Step::SetToFailed
-            } else {
-                Step::DryRun
-            };
-            let written = match step {
-                Step::DryRun => {
-                    let written = cluster.delete_pod(&permit, true).await;
-                    written.map(|()| is_accepted = true)
+            let written = match action {
+                Action::DryRun => cluster.delete_pod(&permit, true).await,
+                Action::SetToFailed => {
+                    let version = cluster.fail_job_pod(&permit).await;
+                    version.map(|version| pod.resource_version = version)
                 }
-                Step::SetToFailed => {
-                    let written = cluster.fail_job_pod(&permit).await;
-                    written.map(|resource_version| {
-                        pod.resource_version = resource_version;
-                        pod.fail();
-                        self.patched = true;
-                        second_chances += 1;
-                    })
-                }
-                Step::Delete => {
-                    let written = cluster.delete_pod(&permit, false).await;
-                    written.map(|()| self.unsure = None)
-                }
+                Action::Delete => cluster.delete_pod(&permit, false).await,
             };
             let failure = match written {
-                Ok(()) if step == Step::Delete => return Ok(()),
-                Ok(()) => continue,
+                Ok(()) => {
+                    match action {
+                        Action::DryRun => action = Action::SetToFailed,
+                        Action::SetToFailed => {
+                            "Failed".clone_into(&mut pod.phase);
+                            self.patched = true;
+                            second_chances += 1;
+                            action = Action::Delete;
+                        }
+                        Action::Delete => {
+                            self.unsure = None;
+                            return Ok(());
+                        }
+                    }
+                    continue;
+                }
                 Err(failure) if failure.is(StatusKind::NotFound) => return Err(Outcome::Gone),
                 Err(failure) => failure,
             };
@@ -161,12 +166,12 @@ impl Turn<'_> {
             // The API server responds with 422 to a patch with another pod's UID, but so may
             // admission. Reading the pod again tells the two cases apart.
             if second_chances > 0
-                && (conflict || step == Step::SetToFailed && failure.code() == Some(422))
+                && (conflict || action == Action::SetToFailed && failure.code() == Some(422))
             {
                 second_chances -= 1;
                 let again = self.read_pod_again(&pod).await?;
                 if conflict {
-                    (pod, is_accepted) = (again, false);
+                    (action, pod) = (Action::first(&again), again);
                     continue;
                 }
             }
@@ -174,9 +179,9 @@ impl Turn<'_> {
                 let changing = "It keeps changing while it is being deleted.";
                 return Err(Outcome::Changed(changing.to_owned()));
             }
-            match step {
-                Step::SetToFailed if failure.may_have_taken_effect() => self.patched = true,
-                Step::Delete if failure.may_have_taken_effect() => {
+            match action {
+                Action::SetToFailed if failure.may_have_taken_effect() => self.patched = true,
+                Action::Delete if failure.may_have_taken_effect() => {
                     self.unsure = Some(failure.clone());
                 }
                 _ => {}
@@ -252,7 +257,9 @@ impl Turn<'_> {
                 (is_wanted, "Its namespace is not being deleted any more.")
             }
             Unneeded::Set => {
-                let name = pod.owner.as_ref().map_or("", |owner| &owner.name);
+                let Some(name) = pod.stateful_set() else {
+                    return Ok(());
+                };
                 let set = cluster.find::<RawStatefulSet>(&pod.namespace, name);
                 let wants = |set: RawStatefulSet| set.wants(&pod.name);
                 let is_wanted = set.await.map(|set| set.is_some_and(wants));
@@ -326,6 +333,7 @@ impl Turn<'_> {
             Err(changed(&reason.to_string()))
         }
     }
+
     /// Adds to an `outcome` that did not go well that this turn has set the pod to `Failed`, because
     /// the user has to know.
     pub fn with_patch_told(&self, outcome: Outcome) -> Outcome {

@@ -320,6 +320,5 @@ fn volume_of(claim: &ClaimState) -> Option<&VolumeFacts> {
 
 /// Returns the `StatefulSet` that controls `pod`; `None` if none does.
 pub(super) fn set_of(pod: &PodFacts) -> Option<Key> {
-    let owner = pod.owner.as_ref().filter(|_| pod.of_stateful_set())?;
-    Some((pod.namespace.clone(), owner.name.clone()))
+    Some((pod.namespace.clone(), pod.stateful_set()?.to_owned()))
 }

@@ -301,7 +301,7 @@ impl RunRecord<'_> {
         let later = human_duration(self.settings.policy.given_up_after());
         // The template of the `StatefulSet` makes the PVC again.
         Some(
-            if claim.is_some_and(|it| it.templated) && pod.of_stateful_set() {
+            if claim.is_some_and(|it| it.templated) && pod.stateful_set().is_some() {
                 let data = match volume.and_then(|it| it.volume.reclaim_policy.as_deref()) {
                     Some("Retain") => "its volume stays, by its reclaim policy Retain",
                     _ => "its volume is destroyed",
