@@ -120,13 +120,6 @@ impl Turn<'_> {
     pub async fn delete(&mut self) -> Result<(), Outcome> {
         let cluster = self.run.cluster;
         let mut pod = self.judged.pod.clone();
-        tracing::info!(
-            "Force-deleting pod {} in namespace {} on node {} with deletion timestamp {}",
-            pod.name,
-            pod.namespace,
-            self.node.as_judged.name,
-            pod.deletion_deadline()
-        );
         let mut tried = 0;
         // A pod that changed gets one second chance. Our own patch changes the pod too, and adds
         // one.
@@ -140,7 +133,16 @@ impl Turn<'_> {
                     let version = cluster.fail_job_pod(&permit).await;
                     version.map(|version| pod.resource_version = version)
                 }
-                Action::Delete => cluster.delete_pod(&permit, false).await,
+                Action::Delete => {
+                    tracing::info!(
+                        "Force-deleting pod {} in namespace {} on node {} with deletion timestamp {}",
+                        pod.name,
+                        pod.namespace,
+                        self.node.as_judged.name,
+                        pod.deletion_deadline()
+                    );
+                    cluster.delete_pod(&permit, false).await
+                }
             };
             let failure = match written {
                 Ok(()) => {
