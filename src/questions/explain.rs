@@ -48,7 +48,7 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Re
 
 /// Explains the verdict about the pod `asked` by the facts of `source`.
 pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) -> Result<Report> {
-    let reader = &Reader::new(source, settings.wanted());
+    let reader = &Reader::new(source, settings);
     let asked = &found(reader, asked).await?;
     let raw = source.object::<RawPod>(&asked.namespace, &asked.name).await;
     let raw = raw.map_err(|failure| source.could_not(&format!("read pod {asked}"), &failure))?;
@@ -97,7 +97,7 @@ async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodN
             name: name.clone(),
         }),
         [] => {
-            let rows = reader.source.node_rows(reader.wanted.all).await?;
+            let rows = reader.source.node_rows(reader.settings.all).await?;
             if rows.names().contains(name) {
                 return Err(CouldNotRun::Usage(format!(
                     "{name} is a node, and explain takes a pod; list the pods of the node with: kubectl get pods -A \

@@ -39,7 +39,7 @@ pub(super) fn terminating_pods<S: Source>(
     asked: Option<PodFacts>,
 ) -> Vec<PodFacts> {
     // A pod without a namespace is reported as a pod that cannot be judged.
-    let filter = reader.wanted.namespaces;
+    let filter = &reader.settings.namespaces;
     let matches = |pod: &PodFacts| pod.namespace.is_empty() || filter.matches(&pod.namespace);
     // If no namespace was saved, none is opted out.
     let in_namespace = |pod: PodFacts| PodFacts {

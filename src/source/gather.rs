@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 use tokio::time::Instant;
 
 use super::{
-    Gathered, OtherLeases, Reader, Source, Wanted,
+    Gathered, OtherLeases, Reader, Source,
     fill::{
         StorageReads, add_leases, holders, not_ready_nodes, note_etcd, note_missing_leases, set_of,
         share_out_claims, terminating_pods,
@@ -23,6 +23,7 @@ use crate::{
     facts::{ClusterFacts, HANGS, Namespaces, NodeCounts, PodFacts, PodsOf, Read, Storage, Unread},
     judge::{MAX_NODES_IGNORED, PodContext},
     kubernetes::{RawDriver, RawNode, RawStatefulSet},
+    settings::Settings,
 };
 
 /// Gathers the facts that the rules and the limits need. `asked` is a Terminating pod that
@@ -31,11 +32,13 @@ pub async fn gather<S: Source>(
     reader: &Reader<'_, S>,
     asked: Option<PodFacts>,
 ) -> Result<Gathered> {
-    let (source, wanted) = (reader.source, reader.wanted);
-    let policy = wanted.policy;
+    let Reader {
+        source, settings, ..
+    } = reader;
+    let policy = &settings.policy;
 
     // 1. The nodes, as rows. If all of them are Ready, a run reads no more.
-    let rows = source.node_rows(wanted.all).await?;
+    let rows = source.node_rows(settings.all).await?;
     let mut facts = ClusterFacts {
         now: rows.now,
         cluster_name: rows.cluster_name.clone(),
@@ -46,9 +49,9 @@ pub async fn gather<S: Source>(
     };
     let not_ready = rows.not_ready().cloned().collect_vec();
     if not_ready.is_empty() && rows.pod_lists.is_none() && asked.is_none() {
-        if !wanted.namespaces.selects_all() {
+        if !settings.namespaces.selects_all() {
             let namespaces = reader.read("namespaces", source.namespaces()).await;
-            facts.unmatched_namespaces = unmatched(&wanted, &namespaces, &[]);
+            facts.unmatched_namespaces = unmatched(settings, &namespaces, &[]);
         }
         return Ok(gathered(reader, facts, Vec::new(), None));
     }
@@ -79,12 +82,12 @@ pub async fn gather<S: Source>(
     let others = others.filter(|name| !facts.nodes.contains_key(name));
     let others = read_each(others.collect_vec(), async |name| reader.node(name).await).await;
     facts.nodes.extend(others);
-    if !wanted.all {
+    if !settings.all {
         // A source that shows these pods at no cost lists them too; one that hangs for long is named.
         let hangs = |pod: &PodFacts| rows.pod_lists.is_some() && facts.overdue(pod) >= HANGS;
         pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod) || hangs(pod));
     }
-    facts.unmatched_namespaces = unmatched(&wanted, &namespaces, &pods);
+    facts.unmatched_namespaces = unmatched(settings, &namespaces, &pods);
     note_missing_leases(reader, &mut facts, &pods);
     if rows.pod_lists.is_some() {
         find_strays(reader, &rows, &mut facts).await;
@@ -207,11 +210,11 @@ fn gathered<S>(
 /// Returns the number of namespaces, if the filter matches no namespace and no pod. Pods are checked
 /// too, because a file may lack namespaces.
 fn unmatched(
-    wanted: &Wanted<'_>,
+    settings: &Settings,
     namespaces: &Read<Namespaces>,
     pods: &[PodFacts],
 ) -> Option<usize> {
     let known = namespaces.as_ref().ok()?;
-    let none = !known.keys().any(|name| wanted.namespaces.matches(name));
+    let none = !known.keys().any(|name| settings.namespaces.matches(name));
     (none && !known.is_empty() && pods.is_empty()).then_some(known.len())
 }

@@ -18,7 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{error::Category, value::RawValue};
 
-use super::{Gaps, NodeRow, NodeRows, Source, Wanted};
+use super::{Gaps, NodeRow, NodeRows, Source};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
@@ -30,6 +30,7 @@ use crate::{
         RawVolume, full_name, malformed,
     },
     selector::{NodeSelectors, Selector},
+    settings::Settings,
     words::joined,
 };
 
@@ -373,7 +374,7 @@ impl Saved {
 
     /// Names the kinds that the file lacks, with the command that saves everything, as lines of text;
     /// none if the file is complete.
-    fn unseen(&self, wanted: &Wanted<'_>) -> Vec<String> {
+    fn unseen(&self, settings: &Settings) -> Vec<String> {
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
         let uses_claims = self.all().any(RawPod::uses_claims);
         let has_disks = self
@@ -388,7 +389,7 @@ impl Saved {
                 "managedFields (--show-managed-fields; without the API server's stamps, a wrong clock of a node is not seen)",
             ),
             (
-                one && wanted.namespaces.include.is_none(),
+                one && settings.namespaces.include.is_none(),
                 "pods of other namespaces (-A)",
             ),
             (
@@ -557,10 +558,10 @@ impl Source for Saved {
         self.histories.get(namespace).cloned().transpose()
     }
 
-    fn gaps(&self, wanted: &Wanted<'_>) -> Gaps {
+    fn gaps(&self, settings: &Settings) -> Gaps {
         Gaps {
             errors: self.errors(),
-            unseen: self.unseen(wanted),
+            unseen: self.unseen(settings),
             are_named: true,
             lacks_namespaces: !self.is_saved::<RawNamespace>(),
             lacks_leases: !self.has_leases(),
