@@ -69,7 +69,7 @@ impl PodContext<'_> {
         claim: &ClaimFacts,
         node: &NodeFacts,
     ) -> impl Iterator<Item = Tie> {
-        let volume = match &claim.state {
+        let volume = match &claim.read.state {
             ClaimState::Bound(bound) => Some(&bound.volume.name),
             ClaimState::WithoutVolume { missing, .. } => missing.as_ref(),
             ClaimState::Unread(_) | ClaimState::Absent => None,
@@ -95,12 +95,13 @@ impl PodContext<'_> {
     fn why_it_goes(&self, claim: &ClaimFacts) -> Option<TieKind> {
         let unneeded = self.unneeded();
         let retained = claim
+            .read
             .bound()
             .is_some_and(|bound| bound.volume.reclaim_policy.as_deref() == Some("Retain"));
         if claim.owned && claim.ephemeral {
             return Some(TieKind::Ephemeral { retained });
         }
-        if !claim.owned && claim.deletion.is_none() {
+        if !claim.owned && claim.read.deletion.is_none() {
             return None;
         }
         if let Some(why @ Unneeded::Namespace) = unneeded {
@@ -109,13 +110,13 @@ impl PodContext<'_> {
         if let Some(from) = self.given_up_from(claim) {
             return Some(TieKind::GivenUp { from, retained });
         }
-        Some(match (claim.deletion, unneeded) {
+        Some(match (claim.read.deletion, unneeded) {
             (None, Some(why)) => TieKind::Unwanted { why, retained },
             _ if retained => TieKind::Retained,
-            (Some(at), _) if claim.finalizers.is_empty() => TieKind::Goes(Wanted::Deleted(at)),
+            (Some(at), _) if claim.read.finalizers.is_empty() => TieKind::Goes(Wanted::Deleted(at)),
             (Some(at), _) => TieKind::Goes(Wanted::DeletedAndHeld {
                 at,
-                finalizers: claim.finalizers.clone(),
+                finalizers: claim.read.finalizers.clone(),
             }),
             (None, None) => TieKind::Goes(Wanted::Owned(self.wanted_by_set())),
         })
@@ -135,10 +136,10 @@ impl PodContext<'_> {
     /// was deleted after the node failed, and nothing but pods keeps it. Until then its volume can
     /// still be set to `Retain`. `None` for any other PVC.
     fn given_up_from(&self, claim: &ClaimFacts) -> Option<Timestamp> {
-        let at = claim.deletion?;
+        let at = claim.read.deletion?;
         let since = self.known()?.not_ready_since(self.now)?;
         let from = at.saturating_add(self.policy.given_up_after()).ok()?;
-        (at > since && claim.finalizers.is_empty()).then_some(from)
+        (at > since && claim.read.finalizers.is_empty()).then_some(from)
     }
 
     /// Returns how the data of the PVC `claim` ties the pod to `node`; `None` if it does not. `going`
@@ -150,7 +151,7 @@ impl PodContext<'_> {
         node: &NodeFacts,
         going: Option<&TieKind>,
     ) -> Option<TieKind> {
-        let bound = match &claim.state {
+        let bound = match &claim.read.state {
             ClaimState::Unread(why) => {
                 return Some(TieKind::Unverified(Doubt::Unread(why.clone())));
             }
@@ -174,7 +175,7 @@ impl PodContext<'_> {
         match (volume_reach(claim, bound, node), self.unneeded()) {
             (Reach::Pinned | Reach::Confined, Some(why)) => Some(TieKind::Unneeded {
                 why,
-                goes: claim.owned || claim.deletion.is_some(),
+                goes: claim.owned || claim.read.deletion.is_some(),
             }),
             (Reach::Pinned, None) => Some(TieKind::Pinned(location())),
             (Reach::Confined, None) => Some(TieKind::Confined(location())),
@@ -217,7 +218,7 @@ impl PodContext<'_> {
     }
 
     fn fears_for(&self, claim: &ClaimFacts) -> bool {
-        claim.deletion.is_none() && matches!(self.why_it_goes(claim), Some(TieKind::Goes(_)))
+        claim.read.deletion.is_none() && matches!(self.why_it_goes(claim), Some(TieKind::Goes(_)))
     }
 
     /// Reports whether a verdict depends on the `StatefulSet` that controls the pod, as the one that
@@ -231,7 +232,7 @@ impl PodContext<'_> {
             let is_local = |bound| volume_reach(claim, bound, node).is_local();
             self.fears_for(claim)
                 || !is_temporary(self.why_it_goes(claim).as_ref())
-                    && claim.bound().is_some_and(is_local)
+                    && claim.read.bound().is_some_and(is_local)
         };
         waits_with_a_path(self.pod) || storage.claims().iter().any(depends)
     }
@@ -251,9 +252,9 @@ pub fn waits_with_a_path(pod: &PodFacts) -> bool {
     pod.controller.is_some() && !pod.is_replaced_early() && !pod.host_paths.is_empty()
 }
 
-/// Returns the terms of a volume's affinity that decide which nodes reach the volume, each with its
-/// place in the affinity; or the answer, if these terms are not needed for it.
-fn deciding_terms(volume: &VolumeFacts) -> Result<Vec<(usize, &AffinityTerm)>, Reach> {
+/// Returns the terms of a volume's affinity that decide which nodes reach the volume; or the answer, if
+/// these terms are not needed for it.
+fn deciding_terms(volume: &VolumeFacts) -> Result<Vec<&AffinityTerm>, Reach> {
     if volume.storage == Place::StrictLocal {
         return Err(Reach::Pinned);
     }
@@ -262,18 +263,16 @@ fn deciding_terms(volume: &VolumeFacts) -> Result<Vec<(usize, &AffinityTerm)>, R
         return Err(Reach::Free);
     }
     // In Kubernetes, a term without requirements matches no node, so it allows no further node.
-    let has_any = |(_, term): &(usize, &AffinityTerm)| term.fields || !term.requirements.is_empty();
-    let terms = volume.affinity.iter().enumerate().filter(has_any);
-    let terms = terms.collect_vec();
-    let is_left = |(_, term): &(usize, &AffinityTerm)| {
-        term.fields || term.requirements.iter().any(|it| !it.of_zone())
-    };
+    let has_any = |term: &&AffinityTerm| term.fields || !term.requirements.is_empty();
+    let terms = volume.affinity.iter().filter(has_any).collect_vec();
+    let is_left =
+        |term: &&AffinityTerm| term.fields || term.requirements.iter().any(|it| !it.of_zone());
     // It is not known which nodes share a directory that no affinity ties to nodes.
     if terms.is_empty() || is_directory && !terms.iter().all(is_left) {
         return Err(Reach::Confined);
     }
     // A node may come up in that zone at any time.
-    if terms.iter().any(|(_, term)| term.selector() == Ok(None)) {
+    if terms.iter().any(|term| term.selector() == Ok(None)) {
         return Err(Reach::Free);
     }
     Ok(terms)
@@ -282,7 +281,7 @@ fn deciding_terms(volume: &VolumeFacts) -> Result<Vec<(usize, &AffinityTerm)>, R
 /// Returns the label selectors of the nodes that decide which nodes reach the volume.
 pub fn selectors(volume: &VolumeFacts) -> impl Iterator<Item = String> {
     let terms = deciding_terms(volume).unwrap_or_default().into_iter();
-    terms.filter_map(|(_, term)| term.selector().ok().flatten())
+    terms.filter_map(|term| term.selector().ok().flatten())
 }
 
 /// Classifies the volume of a PVC by the nodes that reach it. Zones and regions are ignored: a node may
@@ -294,15 +293,16 @@ pub fn volume_reach(claim: &ClaimFacts, bound: &BoundClaim, node: &NodeFacts) ->
         Err(reach) => return reach,
     };
     let mut unverified = None;
-    for (place, term) in &terms {
-        let allowed = claim.allowed.get(*place).map(Read::as_ref);
-        match (term.selector(), allowed) {
-            (Err(why), _) => unverified = Some(why),
-            (_, None) => unverified = Some(Unread("they were not looked up".to_owned())),
-            (_, Some(Err(why))) => unverified = Some(why.clone()),
+    for term in &terms {
+        let allowed = term.selector().and_then(|selector| {
+            let nodes = selector.and_then(|it| claim.allowed.get(&it).cloned());
+            nodes.unwrap_or_else(|| Err(Unread("they were not looked up".to_owned())))
+        });
+        match allowed {
+            Err(why) => unverified = Some(why),
             // Another node of the same hostname has another disk.
-            (_, Some(Ok(_))) if is_directory(volume) && names_only(term, node) => {}
-            (_, Some(Ok(nodes))) => {
+            Ok(_) if is_directory(volume) && names_only(term, node) => {}
+            Ok(nodes) => {
                 if nodes.iter().any(|name| *name != node.name) {
                     return Reach::Free;
                 }
@@ -312,7 +312,7 @@ pub fn volume_reach(claim: &ClaimFacts, bound: &BoundClaim, node: &NodeFacts) ->
     if let Some(why) = unverified {
         return Reach::Unverified(why);
     }
-    if terms.iter().all(|(_, term)| names_only(term, node)) {
+    if terms.iter().all(|term| names_only(term, node)) {
         return Reach::Pinned;
     }
     Reach::Confined
@@ -348,7 +348,7 @@ pub(super) fn disk_of_several(
 ) -> Read<Option<SharedDisk>> {
     let mut unread = Ok(None);
     for claim in storage.claims() {
-        let Some(bound) = claim.bound() else {
+        let Some(bound) = claim.read.bound() else {
             continue;
         };
         if volume_reach(claim, bound, node).is_local() {

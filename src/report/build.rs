@@ -210,10 +210,10 @@ impl RunRecord<'_> {
     /// for a node that its volume allows only if no such node is Ready: all NotReady nodes were read.
     fn worth_noting(&self, judged: &Judged) -> impl Iterator<Item = Note> {
         let is_down = |name: &String| self.facts.nodes.contains_key(name);
-        let allowed = |pvc: &str| judged.claim(pvc).map_or(&[][..], |claim| &claim.allowed);
         judged.reason.notes().filter(move |note| match note {
             Note::Claim(tie) if matches!(tie.kind, TieKind::Elsewhere(_)) => {
-                let nodes = allowed(&tie.pvc).iter().flatten().flatten();
+                let allowed = judged.claim(&tie.pvc).into_iter();
+                let nodes = allowed.flat_map(|it| it.allowed.values().flatten().flatten());
                 let mut nodes = nodes.peekable();
                 nodes.peek().is_some() && nodes.all(is_down)
             }

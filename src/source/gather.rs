@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::{
     Gathered, OtherLeases, Reader, Source,
     fill::{
-        StorageReads, add_leases, holders, not_ready_nodes, note_etcd, note_missing_leases, set_of,
-        share_out_claims, terminating_pods,
+        add_leases, add_nodes_and_drivers, add_set, holders, not_ready_nodes, note_etcd,
+        note_missing_leases, set_of, share_out_claims, storage_of, terminating_pods,
     },
     reader::PodLists,
     strays::find_strays,
@@ -21,7 +21,7 @@ use crate::{
     cluster::MAX_IN_FLIGHT,
     exit::Result,
     facts::{ClusterFacts, HANGS, Namespaces, NodeCounts, PodFacts, PodsOf, Read, Storage, Unread},
-    judge::{MAX_NODES_IGNORED, PodContext},
+    judge::{MAX_NODES_IGNORED, PodContext, selectors},
     kubernetes::{RawDriver, RawNode, RawStatefulSet},
     settings::Settings,
 };
@@ -134,16 +134,18 @@ pub async fn gather<S: Source>(
     let claims = read_each(claims, async |(namespace, name)| {
         reader.claim(namespace, name).await
     });
-    let mut read = StorageReads {
-        claims: claims.await,
-        ..StorageReads::default()
-    };
-    let needs_drivers = due.iter().any(|pod| {
-        let storage = read.storage_of(pod, &facts);
-        PodContext::of(&facts, policy, pod, Some(&storage)).needs_drivers()
+    let claims = claims.await;
+    let with_storage = due.into_iter().map(|pod| {
+        let storage = storage_of(&pod, &facts, &claims);
+        (pod, storage)
     });
-    let selectors = read.selectors();
-    (read.nodes, read.detached_drivers) = tokio::join!(
+    let mut due = with_storage.collect_vec();
+    let needs_drivers = due
+        .iter()
+        .any(|(pod, storage)| PodContext::of(&facts, policy, pod, Some(storage)).needs_drivers());
+    let volumes = due.iter().flat_map(|(_, storage)| storage.volumes());
+    let selectors = volumes.flat_map(selectors).collect::<BTreeSet<_>>();
+    let (nodes, detached) = tokio::join!(
         read_each(selectors, async |selector| reader.nodes_for(selector).await),
         async {
             if !needs_drivers {
@@ -153,28 +155,34 @@ pub async fn gather<S: Source>(
             Some(reader.read("CSIDrivers", detached).await)
         },
     );
-    let on_sets = due.iter().filter(|pod| {
-        let storage = read.storage_of(pod, &facts);
-        PodContext::of(&facts, policy, pod, Some(&storage)).needs_set()
-    });
-    let sets = on_sets.filter_map(set_of).unique().collect_vec();
-    let sets = read_each(sets, async |(namespace, name)| {
+    for (_, storage) in &mut due {
+        add_nodes_and_drivers(storage, &nodes, detached.as_ref());
+    }
+    let on_sets = due
+        .iter()
+        .filter(|(pod, storage)| PodContext::of(&facts, policy, pod, Some(storage)).needs_set());
+    let sets = on_sets.filter_map(|(pod, _)| set_of(pod)).unique();
+    let sets = read_each(sets.collect_vec(), async |(namespace, name)| {
         let set = source.object::<RawStatefulSet>(namespace, name).await;
         set.map_err(Unread::from)
     });
-    read.sets = sets.await;
-    let kept = kept.into_iter().map(|pod| (pod, None));
-    let due = due.into_iter().map(|pod| {
-        let storage = read.storage_of(&pod, &facts);
+    let sets = sets.await;
+    for (pod, storage) in &mut due {
+        let Some((key, set)) = set_of(pod).and_then(|key| sets.get_key_value(&key)) else {
+            continue;
+        };
+        add_set(pod, storage, set);
         // If the StatefulSet could not be read, a pod with local data needs you, and its reason says so. It is an
         // error of the run only if a PVC that may be wanted would go with the pod.
-        if let (Some(Err(unread)), Some((namespace, name))) = (&storage.set, set_of(&pod))
-            && PodContext::of(&facts, policy, &pod, Some(&storage)).fears_for_a_claim()
+        if let Err(unread) = set
+            && PodContext::of(&facts, policy, pod, Some(storage)).fears_for_a_claim()
         {
+            let (namespace, name) = key;
             reader.failed(format_args!("StatefulSet {namespace}/{name}"), unread);
         }
-        (pod, Some(storage))
-    });
+    }
+    let kept = kept.into_iter().map(|pod| (pod, None));
+    let due = due.into_iter().map(|(pod, storage)| (pod, Some(storage)));
     let pods = kept.chain(due).collect();
     let leases = may_list_leases.then_some(OtherLeases { holders, at });
     Ok(gathered(reader, facts, pods, leases))

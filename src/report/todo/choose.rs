@@ -287,17 +287,17 @@ impl RunRecord<'_> {
         let claim = judged.claim(&tie.pvc);
         match tie.kind {
             TieKind::Confined(_) => return Some(see_why(ReasonCode::LocalVolume)),
-            TieKind::Pinned(_) if claim.is_none_or(|it| it.deletion.is_none()) => {}
+            TieKind::Pinned(_) if claim.is_none_or(|it| it.read.deletion.is_none()) => {}
             _ => return None,
         }
-        let (pod, pvc, volume) = (&judged.pod, &tie.pvc, claim.and_then(|it| it.bound()));
+        let (pod, pvc, volume) = (&judged.pod, &tie.pvc, claim.and_then(|it| it.read.bound()));
         let todo = |sentence| {
             Todo::new(
                 GiveUp,
                 format!("Only if <nodes> is lost for good{sentence}"),
             )
         };
-        let owner = claim.and_then(|it| it.owner.as_ref());
+        let owner = claim.and_then(|it| it.read.owner.as_ref());
         let later = human_duration(self.settings.policy.given_up_after());
         // The template of the `StatefulSet` makes the PVC again.
         Some(
@@ -328,7 +328,7 @@ impl RunRecord<'_> {
             let TieKind::Goes(Wanted::Deleted(_) | Wanted::DeletedAndHeld { .. }) = tie.kind else {
                 return None;
             };
-            let (claim, volume) = (&tie.pvc, &judged.claim(&tie.pvc)?.bound()?.volume.name);
+            let (claim, volume) = (&tie.pvc, &judged.claim(&tie.pvc)?.read.bound()?.volume.name);
             let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
             let sentence = format!("<pods>: set volume {volume} to Retain before <nodes> comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod.");
             let command = self.kubectl.command(&["patch", "pv", volume, "-p", retain]);
@@ -363,7 +363,7 @@ impl RunRecord<'_> {
             !self.was_acted_on(&node.name) && self.volumes_moved_at(&node.name).is_none()
         };
         is_local(judged)
-            && claims.all(|claim| claim.deletion.is_none())
+            && claims.all(|claim| claim.read.deletion.is_none())
             && judged.unneeded().is_none()
             && judged.pod.controller.is_some()
             && self.facts.known_node(&judged.pod).is_some_and(may_wait)
