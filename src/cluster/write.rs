@@ -123,9 +123,8 @@ impl Cluster {
         let objects = objects.ok_or_else(|| changed("The node no longer exists."))?;
         let now = objects.now;
         let leases = leases.map(|(holders, read)| {
-            let own =
-                |all: Arc<LeasesByNode>| all.get(name).cloned().unwrap_or(Ok(Some(Vec::new())));
-            (holders, read.and_then(own))
+            let own = |all: Arc<LeasesByNode>| all.get(name).cloned().unwrap_or(Some(Vec::new()));
+            (holders, read.map(own))
         });
         let node = objects
             .into_facts_again(policy, judged, leases)

@@ -125,7 +125,8 @@ pub const REPLACED_EARLY: [(&str, &str); 4] = [
 ];
 
 impl PodFacts {
-    /// Lists the finalizers other than the Job controller's.
+    /// Lists the finalizers other than the Job controller's. A finalizer with an empty name blocks the
+    /// deletion too.
     pub fn finalizers_of_others(&self) -> impl Iterator<Item = &str> {
         let finalizers = self.finalizers.iter().map(String::as_str);
         finalizers.filter(|name| *name != JOB_TRACKING)

@@ -13,7 +13,7 @@ use super::{
     storage::{disk_of_several, given_up_until, waits_with_a_path},
     tie::Tie,
 };
-use crate::facts::{Containers, JOB_TRACKING, OptOut, Owner, PodFacts, Ready, Unread};
+use crate::facts::{Containers, OptOut, Owner, PodFacts, Ready, Unread};
 
 /// The result of a rule: what it saw if it lets the pod pass, or the cause for which it keeps the pod.
 /// A rule that lacks a fact keeps the pod too.
@@ -112,7 +112,7 @@ fn node_gone(case: &PodContext<'_>) -> Finding {
         Ok(Some(node)) => Ok(Seen::NodeExists(node.name.clone())),
         Err(_) => Ok(Seen::NodeUnknown(case.node_name())),
         // Finalizers block the deletion of the pod, whoever requests it.
-        Ok(None) if held_by(case.pod).next().is_some() => Ok(Seen::GoneAndHeld),
+        Ok(None) if case.pod.finalizers_of_others().next().is_some() => Ok(Seen::GoneAndHeld),
         Ok(None) => Err(Cause::NodeGone(case.pod.node.clone())),
     }
 }
@@ -272,7 +272,8 @@ fn etcd_member(case: &PodContext<'_>) -> Finding {
 }
 
 fn finalizers(case: &PodContext<'_>) -> Finding {
-    let finalizers = held_by(case.pod).cloned().collect_vec();
+    let finalizers = case.pod.finalizers_of_others().map(str::to_owned);
+    let finalizers = finalizers.collect_vec();
     if !finalizers.is_empty() {
         return Err(Cause::Finalizers(finalizers));
     }
@@ -281,12 +282,6 @@ fn finalizers(case: &PodContext<'_>) -> Finding {
     } else {
         Seen::Unheld
     })
-}
-
-/// Lists the finalizers other than the Job controller's. A finalizer with an empty name blocks the
-/// deletion too.
-fn held_by(pod: &PodFacts) -> impl Iterator<Item = &String> {
-    pod.finalizers.iter().filter(|name| *name != JOB_TRACKING)
 }
 
 // The rules about storage.

@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for RenewTime {
 }
 
 /// The Leases that name a node or a pod on it, by node; `None` if there are too many to read.
-pub type LeasesByNode = BTreeMap<String, Read<Option<Vec<RawLease>>>>;
+pub type LeasesByNode = BTreeMap<String, Option<Vec<RawLease>>>;
 
 impl RawLease {
     /// The namespace of the nodes' leases. Each lease has the name of its node.

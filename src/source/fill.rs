@@ -177,7 +177,7 @@ pub(super) fn add_leases(
             (None, Err(unread)) => Err(unread.clone()),
             (None, Ok(all)) => {
                 let own = all.as_mut().and_then(|all| all.remove(&node.name));
-                own.unwrap_or(Ok(Some(Vec::new())))
+                Ok(own.unwrap_or(Some(Vec::new())))
             }
         };
         node.life = Some(Life {

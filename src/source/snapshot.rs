@@ -500,7 +500,7 @@ impl Source for Saved {
             nodes.map(|node| (node.to_owned(), lease.clone()))
         });
         let by_node = by_node.into_group_map().into_iter();
-        let by_node = by_node.map(|(node, leases)| (node, Ok(Some(leases))));
+        let by_node = by_node.map(|(node, leases)| (node, Some(leases)));
         Ok(Some(by_node.collect()))
     }
 
