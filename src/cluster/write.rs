@@ -21,7 +21,8 @@ use super::{
 };
 use crate::{
     facts::{
-        Heard, NodeFacts, NodeRead, PodFacts, Read, Ready, ResourceVersion, Storage, Uid, Unneeded,
+        Heartbeat, NodeFacts, NodeRead, PodFacts, Read, Ready, ResourceVersion, Storage, Uid,
+        Unneeded,
     },
     judge::{Cause, PodContext, Policy, Reason},
     kubernetes::{Holders, LeasesByNode, RawPod},
@@ -68,7 +69,7 @@ impl NodeAgain {
         &self,
         policy: &Policy,
         (pod, storage): (&PodFacts, Option<&Storage>),
-        heard: impl IntoIterator<Item = Heard>,
+        heard: impl IntoIterator<Item = Heartbeat>,
         goes_on: bool,
     ) -> Result<Permit, Box<Reason>> {
         let mut node = self.node.clone();

@@ -19,7 +19,7 @@ pub use self::claim::{
     MAX_CLAIMS_PER_POD, Place, Requirement, SetFacts, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
-    CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, Life, NodeFacts, NodeRead,
+    CLOCK_SKEW, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, Life, NodeFacts, NodeRead,
     OUT_OF_SERVICE, Quorum, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{

@@ -55,7 +55,7 @@ pub struct NodeFacts {
     /// The age below which a heartbeat of the node is a sign of life, by the user's choice.
     pub silent_after: SignedDuration,
     /// The last heartbeat of each source on the node's own machine.
-    pub heard: Vec<Heard>,
+    pub heard: Vec<Heartbeat>,
     /// The last renewal of the node's own lease; `None` if it was never renewed.
     pub renewed: Option<Renewal>,
     /// Why the node's own lease could not be read, as a phrase; `None` if it was read. An unread
@@ -90,11 +90,11 @@ impl NodeFacts {
         not_ready_since(self.ready_since, self.tainted_since, now)
     }
 
-    pub fn last_heard(&self) -> Option<&Heard> {
+    pub fn last_heard(&self) -> Option<&Heartbeat> {
         self.heard.iter().max_by_key(|heard| heard.at)
     }
 
-    pub fn heard_by(&self, by: SignBy) -> Option<&Heard> {
+    pub fn heard_by(&self, by: SignBy) -> Option<&Heartbeat> {
         self.heard.iter().find(|heard| heard.by == by)
     }
 
@@ -106,7 +106,7 @@ impl NodeFacts {
     }
 
     /// Adds heartbeats. Only the last one of each source is kept.
-    pub fn hear(&mut self, reports: impl IntoIterator<Item = Heard>) {
+    pub fn hear(&mut self, reports: impl IntoIterator<Item = Heartbeat>) {
         self.heard.extend(reports);
         // If a source has several heartbeats at the same time, the same one is always kept,
         // whatever the order in which they were read.
@@ -193,7 +193,7 @@ pub fn not_ready_since(
 
 entry! {
     /// A report of a node's own machine.
-    pub struct Heard as "SignEntry" {
+    pub struct Heartbeat as "SignEntry" {
         /// Who reported: `lease`, `node-problem-detector`, `eks-node-monitoring-agent`,
         /// `virt-handler`, `kube-apiserver`, `other-lease`, `program`, or `kubelet`, which says that
         /// the node is not Ready: Kubernetes replaces `False` by `Unknown` as soon as the kubelet stops reporting.
@@ -210,7 +210,7 @@ entry! {
     }
 }
 
-impl Heard {
+impl Heartbeat {
     /// Returns the heartbeat with its time limited to `latest`, so that a report never shows a time
     /// in the future.
     #[must_use]

@@ -6,7 +6,7 @@ use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Heard, NamespaceFacts, Read, ResourceVersion, Uid,
+    Heartbeat, NamespaceFacts, Read, ResourceVersion, Uid,
     claim::{ClaimName, SetFacts, Storage, Unneeded},
 };
 use crate::codes::entry;
@@ -66,7 +66,7 @@ pub struct PodFacts {
     pub tolerates_not_ready: Option<i64>,
     /// The last heartbeat of a program that runs in the pod and writes to it, if the pod is
     /// Terminating.
-    pub heard: Option<Heard>,
+    pub heard: Option<Heartbeat>,
     /// The missing field that a verdict needs, as a phrase; `None` if the rules can judge the pod.
     pub lacks: Option<String>,
 }

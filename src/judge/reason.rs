@@ -19,7 +19,7 @@ use super::{
 use crate::{
     codes::codes,
     facts::{
-        Containers, Heard, KubeletSays, Leaf, LeafKind, OptOut, Owner, Quorum, Read, Ready,
+        Containers, Heartbeat, KubeletSays, Leaf, LeafKind, OptOut, Owner, Quorum, Read, Ready,
         Unneeded, Unread,
     },
     words::{human_duration, joined, prefixed},
@@ -178,7 +178,7 @@ pub enum Cause {
     #[display("The node's Ready is {ready}, but its machine is alive: {}.{}{}", signs_of_life(signs, *now), kubelet_reports(*kubelet_says), containers_run(*containers))]
     Alive {
         ready: Ready,
-        signs: Vec<Heard>,
+        signs: Vec<Heartbeat>,
         now: Timestamp,
         kubelet_says: Option<KubeletSays>,
         containers: Option<Containers>,
@@ -296,7 +296,7 @@ pub enum Seen {
     /// The machine's last heartbeat, at `now` no sign of life.
     #[display("{}", last_heartbeat(heard.as_ref(), *now))]
     LastHeard {
-        heard: Option<Heard>,
+        heard: Option<Heartbeat>,
         now: Timestamp,
     },
     /// The node is not known to have run etcd.

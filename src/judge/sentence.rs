@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     facts::{
-        AffinityTerm, Containers, Heard, KubeletSays, Leaf, LeafKind, Place, Read, Requirement,
+        AffinityTerm, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, Place, Read, Requirement,
         SignBy,
     },
     words::{about, human_duration, joined},
@@ -136,7 +136,7 @@ pub fn kubelet_reports(fault: Option<KubeletSays>) -> &'static str {
 }
 
 /// Lists signs of life as a phrase.
-pub(super) fn signs_of_life(signs: &[Heard], now: Timestamp) -> String {
+pub(super) fn signs_of_life(signs: &[Heartbeat], now: Timestamp) -> String {
     signs.iter().map(|sign| reported(sign, now)).join(", ")
 }
 
@@ -206,7 +206,7 @@ pub(super) fn owned_by(kinds: &[String]) -> String {
 }
 
 /// Formats the last heartbeat of a machine, its age and its source, as a sentence.
-pub(super) fn last_heartbeat(last: Option<&Heard>, now: Timestamp) -> String {
+pub(super) fn last_heartbeat(last: Option<&Heartbeat>, now: Timestamp) -> String {
     let Some(last) = last else {
         return "No heartbeat of its machine is known.".to_owned();
     };
@@ -215,7 +215,7 @@ pub(super) fn last_heartbeat(last: Option<&Heard>, now: Timestamp) -> String {
 }
 
 /// Formats a heartbeat with its age: "its kubelet renewed its lease 4s ago".
-pub fn reported(Heard { by, at, what }: &Heard, now: Timestamp) -> String {
+pub fn reported(Heartbeat { by, at, what }: &Heartbeat, now: Timestamp) -> String {
     let age = human_duration(now.duration_since(*at));
     let what = what.as_deref().unwrap_or("something on it");
     match by {
@@ -229,7 +229,7 @@ pub fn reported(Heard { by, at, what }: &Heard, now: Timestamp) -> String {
 }
 
 /// Formats the age and the source of a heartbeat: "4s ago (lease)".
-pub fn heard(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
+pub fn heard(Heartbeat { by, at, .. }: &Heartbeat, now: Timestamp) -> String {
     format!("{} ago ({by})", about(now.duration_since(*at)))
 }
 

@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::meta::{HOSTNAME, Malformed, Meta, Written, cut};
 use crate::{
-    facts::{Heard, Life, NodeFacts, Read, Renewal, SignBy},
+    facts::{Heartbeat, Life, NodeFacts, Read, Renewal, SignBy},
     selector::MAX_NAME_CHARS,
 };
 
@@ -95,7 +95,7 @@ impl RawLease {
     }
 
     /// Returns the heartbeat of the lease's holder; `None` if the lease was never renewed.
-    pub fn heard(&self, now: Timestamp) -> Option<Heard> {
+    pub fn heard(&self, now: Timestamp) -> Option<Heartbeat> {
         let at = self.metadata.heard(RENEWED, self.renewed(), now)?;
         let Meta {
             namespace, name, ..
@@ -110,7 +110,7 @@ impl RawLease {
             let what = format!("Lease {namespace}/{name}, held by {holder}");
             (SignBy::OtherLease, Some(what))
         };
-        Some(Heard { by, at, what })
+        Some(Heartbeat { by, at, what })
     }
 }
 
@@ -262,7 +262,7 @@ impl Holders {
             // fail.
             Ok(None) => {
                 let what = "perhaps one of the Leases that name it, which are too many to read";
-                let heard = Heard {
+                let heard = Heartbeat {
                     by: SignBy::OtherLease,
                     at: now,
                     what: Some(what.to_owned()),

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     facts::{
-        Counts, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE, Read,
-        Ready, SignBy, ZONE_LABELS, Zone, not_ready_since,
+        Counts, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE,
+        Read, Ready, SignBy, ZONE_LABELS, Zone, not_ready_since,
     },
     judge::Policy,
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
@@ -231,7 +231,7 @@ impl RawNode {
     }
 
     /// Lists the heartbeats that programs on the node's machine have written into the node object.
-    fn heartbeats(&self, now: Timestamp) -> impl Iterator<Item = Heard> {
+    fn heartbeats(&self, now: Timestamp) -> impl Iterator<Item = Heartbeat> {
         let conditions = self.status.conditions.iter().filter_map(|condition| {
             let kind = condition.kind.as_str();
             let is_one = |kinds: &str| kinds.split(' ').any(|known| known == kind);
@@ -254,7 +254,7 @@ impl RawNode {
         let all = conditions.chain(virt_handler);
         all.filter_map(move |(by, field, said)| {
             let at = self.metadata.heard(&field, Some(said), now)?;
-            Some(Heard { by, at, what: None })
+            Some(Heartbeat { by, at, what: None })
         })
     }
 

@@ -9,8 +9,8 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     cluster::{Cluster, Failure, NodeAgain, Permit, StatusKind},
     facts::{
-        Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unneeded, Unread,
-        namespace,
+        Heartbeat, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unneeded,
+        Unread, namespace,
     },
     judge::{Judged, PodContext, Policy, ReasonCode, Verdict},
     kubernetes::{Holders, LeasesByNode, RawPod, RawStatefulSet},
@@ -75,7 +75,7 @@ pub struct Node<'a> {
     pub as_judged: &'a NodeFacts,
     /// The heartbeats of the node's machine that changed pods have shown since. They apply to all
     /// of the node's pods.
-    pub heard: RefCell<Vec<Heard>>,
+    pub heard: RefCell<Vec<Heartbeat>>,
     /// The last reading of the node, or the outcome of its pods.
     pub again: Shared<NodeAgain, Outcome>,
 }
