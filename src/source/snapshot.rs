@@ -198,13 +198,8 @@ impl Saved {
                     items,
                     ..
                 }) => {
-                    let kind = kind.trim_end_matches("List").to_owned();
                     // A plain `List` says nothing about its items.
-                    let api_version = if kind.is_empty() {
-                        String::new()
-                    } else {
-                        api_version
-                    };
+                    let kind = kind.trim_end_matches("List").to_owned();
                     (RawKind { api_version, kind }, items.unwrap_or_default())
                 }
                 None => (RawKind::default(), vec![document]),
