@@ -69,6 +69,7 @@ impl PodContext<'_> {
         claim: &ClaimFacts,
         node: &NodeFacts,
     ) -> impl Iterator<Item = Tie> {
+        let retained = is_retained(claim);
         let volume = match &claim.read.state {
             ClaimState::Bound(bound) => Some(&bound.volume.name),
             ClaimState::WithoutVolume { missing, .. } => missing.as_ref(),
@@ -81,6 +82,7 @@ impl PodContext<'_> {
         kinds.map(move |kind| Tie {
             pvc: pvc.clone(),
             volume: volume.clone(),
+            retained,
             kind,
         })
     }
@@ -94,25 +96,21 @@ impl PodContext<'_> {
     /// pod again wants its PVCs too.
     fn why_it_goes(&self, claim: &ClaimFacts) -> Option<TieKind> {
         let unneeded = self.unneeded();
-        let retained = claim
-            .read
-            .bound()
-            .is_some_and(|bound| bound.volume.reclaim_policy.as_deref() == Some("Retain"));
         if claim.owned && claim.ephemeral {
-            return Some(TieKind::Ephemeral { retained });
+            return Some(TieKind::Ephemeral);
         }
         if !claim.owned && claim.read.deletion.is_none() {
             return None;
         }
         if let Some(why @ Unneeded::Namespace) = unneeded {
-            return Some(TieKind::Unwanted { why, retained });
+            return Some(TieKind::Unwanted(why));
         }
         if let Some(from) = self.given_up_from(claim) {
-            return Some(TieKind::GivenUp { from, retained });
+            return Some(TieKind::GivenUp { from });
         }
         Some(match (claim.read.deletion, unneeded) {
-            (None, Some(why)) => TieKind::Unwanted { why, retained },
-            _ if retained => TieKind::Retained,
+            (None, Some(why)) => TieKind::Unwanted(why),
+            _ if is_retained(claim) => TieKind::Retained,
             (Some(at), _) if claim.read.finalizers.is_empty() => TieKind::Goes(Wanted::Deleted(at)),
             (Some(at), _) => TieKind::Goes(Wanted::DeletedAndHeld {
                 at,
@@ -240,10 +238,13 @@ impl PodContext<'_> {
 
 /// Reports whether nobody misses the data of a PVC. Only `shared-disk` needs to know its volume.
 fn is_temporary(going: Option<&TieKind>) -> bool {
-    matches!(
-        going,
-        Some(TieKind::Ephemeral { .. } | TieKind::GivenUp { .. })
-    )
+    matches!(going, Some(TieKind::Ephemeral | TieKind::GivenUp { .. }))
+}
+
+/// Reports whether the volume stays when the PVC is deleted.
+fn is_retained(claim: &ClaimFacts) -> bool {
+    let bound = claim.read.bound();
+    bound.is_some_and(|bound| bound.volume.reclaim_policy.as_deref() == Some("Retain"))
 }
 
 /// Reports whether the pod may write to a path of its node, and its controller waits for its end
