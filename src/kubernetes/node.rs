@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     lease::{Holders, RawLease},
-    marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, Mark, Place, looks_like},
+    marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, Mark, NodePart, looks_like},
     meta::{Condition, HOSTNAME, Meta, given, required},
     pod::{NOT_READY, UNREACHABLE},
 };
@@ -311,14 +311,14 @@ impl RawNode {
             let like = |wanted| !value.is_empty() && looks_like(value, wanted);
             mark.value.is_none_or(like)
         };
-        let said = match mark.place {
-            Place::Label => {
+        let said = match mark.part {
+            NodePart::Label => {
                 let value = self.metadata.labels.get(mark.key).filter(is)?;
                 let value = mark.value.map(|_| format!("={value}"));
                 format!("{}{}", mark.key, value.unwrap_or_default())
             }
-            Place::Taint => self.taints(mark.key).next()?.key.clone(),
-            Place::Annotation => {
+            NodePart::Taint => self.taints(mark.key).next()?.key.clone(),
+            NodePart::Annotation => {
                 let mut all = self.metadata.annotations.iter();
                 let (key, value) =
                     all.find(|(key, value)| looks_like(key, mark.key) && is(value))?;
@@ -328,12 +328,12 @@ impl RawNode {
                     key.clone()
                 }
             }
-            Place::KubeletVersion => Some(&self.status.node_info.kubelet_version)
+            NodePart::KubeletVersion => Some(&self.status.node_info.kubelet_version)
                 .filter(is)?
                 .clone(),
-            Place::ProviderId => Some(&self.spec.provider_id).filter(is)?.clone(),
+            NodePart::ProviderId => Some(&self.spec.provider_id).filter(is)?.clone(),
         };
-        Some(format!("{} {said}", mark.place.as_str()))
+        Some(format!("{} {said}", mark.part.as_str()))
     }
 
     /// Returns the time of the last transition of the `Ready` condition, by the kubelet or the node
