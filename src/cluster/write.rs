@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{
     facts::{
-        Heartbeat, NodeFacts, NodeRead, PodFacts, Read, Ready, ResourceVersion, Storage, Uid,
-        Unneeded,
+        Heartbeat, NodeFacts, PodFacts, Read, Ready, ResourceVersion, Storage, Uid, Unneeded,
+        Unread,
     },
     judge::{Cause, PodContext, Policy, Reason},
     kubernetes::{Holders, LeasesByNode, RawPod},
@@ -74,9 +74,11 @@ impl NodeAgain {
     ) -> Result<Permit, Box<Reason>> {
         let mut node = self.node.clone();
         node.hear(heard);
-        let is_its_node = pod.node.as_ref() == Some(&node.name);
-        let known = NodeRead::Known(node);
-        let read = Some(&known).filter(|_| is_its_node);
+        let read = if pod.node.as_ref() == Some(&node.name) {
+            Ok(Some(&node))
+        } else {
+            Err(Unread("it was not looked up".to_owned()))
+        };
         let reason = PodContext::new(self.now, policy, read, pod, storage).decide();
         match reason.cause {
             Cause::Stuck { unneeded, .. } => Ok(Permit {

@@ -19,7 +19,7 @@ pub use self::claim::{
     MAX_CLAIMS_PER_POD, Place, Requirement, SetFacts, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
-    CLOCK_SKEW, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, Life, NodeFacts, NodeRead,
+    CLOCK_SKEW, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, Life, NodeFacts,
     OUT_OF_SERVICE, Quorum, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
@@ -81,8 +81,9 @@ pub struct ClusterFacts {
     pub now: Timestamp,
     /// The name by which the program reached the cluster; `None` for a snapshot.
     pub cluster_name: Option<String>,
-    /// The nodes that were looked up, by name. A node that is missing here was not looked up.
-    pub nodes: BTreeMap<String, NodeRead>,
+    /// The nodes that were looked up, by name; `None` if the node does not exist. A node that is missing
+    /// here was not looked up.
+    pub nodes: BTreeMap<String, Read<Option<NodeFacts>>>,
     pub node_counts: NodeCounts,
     /// The `VolumeAttachments`, by the name of their node.
     pub attachments: BTreeMap<String, Vec<Attachment>>,
@@ -111,14 +112,20 @@ pub struct ClusterFacts {
 }
 
 impl ClusterFacts {
-    /// Returns the result of reading `pod`'s node; `None` if the pod has no node, or if the node
-    /// was not looked up.
-    pub fn node_of(&self, pod: &PodFacts) -> Option<&NodeRead> {
-        self.nodes.get(pod.node.as_ref()?)
+    /// Returns `pod`'s node; `None` if the pod was never assigned one, or the node does not exist.
+    pub fn node_of(&self, pod: &PodFacts) -> Read<Option<&NodeFacts>> {
+        let Some(name) = &pod.node else {
+            return Ok(None);
+        };
+        match self.nodes.get(name) {
+            Some(Ok(node)) => Ok(node.as_ref()),
+            Some(Err(why)) => Err(why.clone()),
+            None => Err(Unread("it was not looked up".to_owned())),
+        }
     }
 
     pub fn known(&self, name: &str) -> Option<&NodeFacts> {
-        self.nodes.get(name)?.known()
+        self.nodes.get(name)?.as_ref().ok()?.as_ref()
     }
 
     pub fn known_node(&self, pod: &PodFacts) -> Option<&NodeFacts> {
@@ -126,7 +133,7 @@ impl ClusterFacts {
     }
 
     pub fn known_nodes(&self) -> impl Iterator<Item = &NodeFacts> + Clone {
-        self.nodes.values().filter_map(NodeRead::known)
+        self.nodes.values().flatten().flatten()
     }
 
     /// Reports whether `pod` is on a node that is Ready. A run looks at such pods only with

@@ -8,25 +8,6 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Read, Uid, Unread, whole_seconds};
 use crate::codes::{codes, entry};
 
-/// The result of looking up one node by name.
-#[derive(Debug, Clone)]
-pub enum NodeRead {
-    Known(NodeFacts),
-    /// The node does not exist.
-    Gone,
-    /// A read failed, so it is not known whether the node exists.
-    Unread(Unread),
-}
-
-impl NodeRead {
-    pub fn known(&self) -> Option<&NodeFacts> {
-        match self {
-            Self::Known(node) => Some(node),
-            Self::Gone | Self::Unread(_) => None,
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeFacts {
     /// `metadata.name`.

@@ -12,15 +12,14 @@ use super::{
     storage::given_up_until,
     tie::Tie,
 };
-use crate::facts::{
-    ClusterFacts, NodeFacts, NodeRead, PodFacts, Read, Ready, Storage, Unneeded, Unread,
-};
+use crate::facts::{ClusterFacts, NodeFacts, PodFacts, Read, Ready, Storage, Unneeded};
 
 /// A pod on its node at one moment. Each rule is a function of it.
 pub struct PodContext<'a> {
     pub(super) now: Timestamp,
     pub(super) policy: &'a Policy,
-    pub(super) node: Option<&'a NodeRead>,
+    /// `None` if the pod was never assigned a node, or the node is gone.
+    pub(super) node: Read<Option<&'a NodeFacts>>,
     pub(super) pod: &'a PodFacts,
     pub(super) storage: Option<&'a Storage>,
     /// The pod's ties; computed when a rule first needs them.
@@ -39,12 +38,11 @@ impl<'a> PodContext<'a> {
         Self::new(facts.now, policy, facts.node_of(pod), pod, storage)
     }
 
-    /// Returns the context of `pod` at `now`. `node` is the result of reading the pod's node;
-    /// `None` if the node was not read.
+    /// Returns the context of `pod` on its `node` at `now`.
     pub fn new(
         now: Timestamp,
         policy: &'a Policy,
-        node: Option<&'a NodeRead>,
+        node: Read<Option<&'a NodeFacts>>,
         pod: &'a PodFacts,
         storage: Option<&'a Storage>,
     ) -> Self {
@@ -58,20 +56,10 @@ impl<'a> PodContext<'a> {
         }
     }
 
-    /// Returns the pod's node; `None` if the pod was never assigned one, or the node is gone.
-    pub(super) fn node(&self) -> Read<Option<&'a NodeFacts>> {
-        match self.node {
-            Some(NodeRead::Known(node)) => Ok(Some(node)),
-            Some(NodeRead::Gone) => Ok(None),
-            Some(NodeRead::Unread(why)) => Err(why.clone()),
-            None if self.pod.node.is_none() => Ok(None),
-            None => Err(Unread("it was not looked up".to_owned())),
-        }
-    }
-
     /// Returns the pod's node for a rule that needs it. A node that could not be read keeps the pod.
     pub(super) fn required_node(&self) -> Result<Option<&'a NodeFacts>, Cause> {
-        self.node().map_err(|why| Cause::Unread(Missing::Node(why)))
+        let node = self.node.clone();
+        node.map_err(|why| Cause::Unread(Missing::Node(why)))
     }
 
     pub(super) fn overdue_since(&self) -> Timestamp {
@@ -89,7 +77,7 @@ impl<'a> PodContext<'a> {
     }
 
     pub(super) fn known(&self) -> Option<&'a NodeFacts> {
-        self.node.and_then(NodeRead::known)
+        self.node.as_ref().ok().copied().flatten()
     }
 
     /// Reports whether the signs of life were read that the rules need. Only a NotReady node needs
@@ -116,7 +104,7 @@ impl<'a> PodContext<'a> {
 
     /// Returns what is known about the `Ready` condition of the pod's node.
     pub(super) fn ready(&self) -> Seen {
-        match self.node() {
+        match &self.node {
             Ok(Some(node)) => Seen::Ready {
                 node: node.name.clone(),
                 ready: node.ready,

@@ -108,7 +108,7 @@ fn opted_out(case: &PodContext<'_>) -> Finding {
 }
 
 fn node_gone(case: &PodContext<'_>) -> Finding {
-    match case.node() {
+    match &case.node {
         Ok(Some(node)) => Ok(Seen::NodeExists(node.name.clone())),
         Err(_) => Ok(Seen::NodeUnknown(case.node_name())),
         // Finalizers block the deletion of the pod, whoever requests it.
@@ -147,7 +147,7 @@ fn requested_lately(case: &PodContext<'_>) -> Finding {
 }
 
 fn leaf_node(case: &PodContext<'_>) -> Finding {
-    match case.node() {
+    match &case.node {
         Ok(None) => Ok(Seen::Nowhere),
         Err(_) => Ok(Seen::LeafUnknown(case.node_name())),
         Ok(Some(node)) => match &node.leaf {

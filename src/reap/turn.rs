@@ -9,8 +9,8 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     cluster::{Cluster, Failure, NodeAgain, Permit, StatusKind},
     facts::{
-        Heartbeat, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unneeded,
-        Unread, namespace,
+        Heartbeat, NamespaceFacts, Namespaces, NodeFacts, PodFacts, Read, Unneeded, Unread,
+        namespace,
     },
     judge::{Judged, PodContext, Policy, ReasonCode, Verdict},
     kubernetes::{Holders, LeasesByNode, RawPod, RawStatefulSet},
@@ -327,8 +327,7 @@ impl Turn<'_> {
         // rules keep the pod.
         let storage = self.judged.storage.as_ref();
         let storage = storage.filter(|_| again.claim_names == pod.claim_names);
-        let known = NodeRead::Known(node);
-        let reason = PodContext::new(*now, policy, Some(&known), &again, storage).decide();
+        let reason = PodContext::new(*now, policy, Ok(Some(&node)), &again, storage).decide();
         if reason.verdict() == Verdict::Reap {
             Ok(again)
         } else {

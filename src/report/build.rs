@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     exit::Exit,
-    facts::{NodeRead, Ready, Unneeded, Zone},
+    facts::{NodeFacts, Read, Ready, Unneeded, Zone},
     history::{NodeState, RememberedNode},
     judge::{Judged, Limit, Note, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode},
@@ -146,9 +146,9 @@ impl RunRecord<'_> {
     }
 
     /// Returns the entry of a node; `None` if the node is Ready or gone.
-    fn node(&self, name: &str, read: &NodeRead) -> Option<NodeEntry> {
-        let known = read.known();
-        if matches!(read, NodeRead::Gone) || known.is_some_and(|node| node.ready == Ready::True) {
+    fn node(&self, name: &str, read: &Read<Option<NodeFacts>>) -> Option<NodeEntry> {
+        let known = read.as_ref().ok().and_then(Option::as_ref);
+        if matches!(read, Ok(None)) || known.is_some_and(|node| node.ready == Ready::True) {
             return None;
         }
         let now = self.facts.now;

@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Reader, Source};
-use crate::{
-    facts::{NodeRead, Ready},
-    words::human_duration,
-};
+use crate::{facts::Ready, words::human_duration};
 
 /// The number of Ready nodes whose clocks are compared with that of the API server.
 const MAX_NODES_COMPARED: usize = 3;
@@ -40,9 +37,9 @@ impl<S: Source> Reader<'_, S> {
                 break;
             }
             let node = match self.node(name).await {
-                NodeRead::Known(node) => node,
-                NodeRead::Gone => continue,
-                NodeRead::Unread(why) => {
+                Ok(Some(node)) => node,
+                Ok(None) => continue,
+                Err(why) => {
                     (unread, asked) = (Some(why), asked + 1);
                     continue;
                 }

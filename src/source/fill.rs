@@ -11,8 +11,8 @@ use super::{
 use crate::{
     facts::{
         BoundClaim, ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, LEASES_OF_FILE,
-        Life, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, PodsOf, Quorum, Read,
-        Ready, SetFacts, Storage, Unread, VolumeFacts, namespace,
+        Life, NamespaceFacts, Namespaces, NodeFacts, PodFacts, PodsOf, Quorum, Read, Ready,
+        SetFacts, Storage, Unread, VolumeFacts, namespace,
     },
     judge::selectors,
     kubernetes::{Holders, LeasesByNode, RawStatefulSet},
@@ -56,7 +56,7 @@ pub(super) fn terminating_pods<S: Source>(
         if let PodsOf::Node(name) = list
             && let Some(node) = facts.nodes.get_mut(name)
         {
-            if let NodeRead::Known(node) = node {
+            if let Ok(Some(node)) = node {
                 node.hear(terminating.iter().filter_map(|pod| pod.heard.clone()));
             }
             let active = std::mem::take(&mut pods.active).into_iter();
@@ -87,10 +87,8 @@ fn on_node<'a>(lists: &'a PodLists, node: &str) -> Option<&'a Pods> {
 
 /// Lists the known nodes that are NotReady.
 pub(super) fn not_ready_nodes(facts: &mut ClusterFacts) -> impl Iterator<Item = &mut NodeFacts> {
-    facts.nodes.values_mut().filter_map(|node| match node {
-        NodeRead::Known(node) if node.ready != Ready::True => Some(node),
-        _ => None,
-    })
+    let nodes = facts.nodes.values_mut().flatten().flatten();
+    nodes.filter(|node| node.ready != Ready::True)
 }
 
 /// Adds the members of etcd to the facts of the NotReady nodes that ran one: by their role, or by a
@@ -115,7 +113,7 @@ pub(super) fn note_etcd(facts: &mut ClusterFacts, rows: &NodeRows, lists: &PodLi
         members: members.len(),
     };
     for row in rows.nodes.iter().filter(|row| ran_it(row)) {
-        if let Some(NodeRead::Known(node)) = facts.nodes.get_mut(&row.name)
+        if let Some(Ok(Some(node))) = facts.nodes.get_mut(&row.name)
             && node.ready != Ready::True
         {
             node.etcd = Some(quorum);

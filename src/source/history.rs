@@ -113,7 +113,7 @@ async fn state<S: Source>(
     noted: &Noted,
 ) -> Option<Return> {
     let node = if let Some(read) = facts.nodes.get(&noted.node) {
-        read.known()?.clone()
+        read.clone().ok()??
     } else {
         let objects = reader.source.node(&noted.node).await.ok()??;
         objects.into_facts(&reader.settings.policy).ok()?

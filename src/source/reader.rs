@@ -11,7 +11,7 @@ use super::{Gaps, Source};
 use crate::{
     cluster::{Failure, Listed},
     exit::Result,
-    facts::{ClaimRead, ClaimState, NodeRead, PodFacts, PodsOf, Read, ReadError, Unread},
+    facts::{ClaimRead, ClaimState, NodeFacts, PodFacts, PodsOf, Read, ReadError, Unread},
     kubernetes::{HolderPod, RawClaim, RawPod, RawVolume},
     selector::is_name,
     settings::Settings,
@@ -79,24 +79,20 @@ impl<'a, S: Source> Reader<'a, S> {
         read.await.map_err(|failure| self.failed(what, failure))
     }
 
-    /// Reads a node in full, with its own lease.
-    pub(super) async fn node(&self, name: &str) -> NodeRead {
+    /// Reads a node in full, with its own lease; `None` if the node does not exist.
+    pub(super) async fn node(&self, name: &str) -> Read<Option<NodeFacts>> {
         let what = format!("node {name}");
-        let objects = match self.read(&what, self.source.node(name)).await {
-            Ok(Some(objects)) => objects,
-            Ok(None) => return NodeRead::Gone,
-            Err(unread) => return NodeRead::Unread(unread),
+        let Some(objects) = self.read(&what, self.source.node(name)).await? else {
+            return Ok(None);
         };
         if let Err(unread) = &objects.lease {
             self.failed(format_args!("lease of {what}"), unread);
         }
-        match objects.into_facts(&self.settings.policy) {
-            Ok(node) => NodeRead::Known(node),
-            Err(cause) => {
-                self.note(what, &cause);
-                NodeRead::Unread(Unread(cause))
-            }
-        }
+        let node = objects.into_facts(&self.settings.policy);
+        node.map(Some).map_err(|cause| {
+            self.note(what, &cause);
+            Unread(cause)
+        })
     }
 
     /// Reads a list of pods. Fails if this account may not list pods.
