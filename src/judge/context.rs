@@ -97,11 +97,6 @@ impl<'a> PodContext<'a> {
         self.pod.unneeded(self.storage)
     }
 
-    /// Returns the name of the pod's node, which may not be known.
-    pub(super) fn node_name(&self) -> String {
-        self.pod.node.clone().unwrap_or_default()
-    }
-
     /// Returns what is known about the `Ready` condition of the pod's node.
     pub(super) fn ready(&self) -> Seen {
         match &self.node {
@@ -111,7 +106,7 @@ impl<'a> PodContext<'a> {
                 reason: node.ready_reason.clone(),
             },
             Ok(None) => Seen::Nowhere,
-            Err(_) => Seen::ReadyUnknown(self.node_name()),
+            Err(_) => Seen::NodeUnread,
         }
     }
 }

@@ -244,12 +244,12 @@ pub enum Seen {
     /// The pod has no node.
     #[display("There is no node to ask about.")]
     Nowhere,
+    /// The node could not be read, so that a later rule keeps the pod.
+    #[display("That is not known: its node could not be read.")]
+    NodeUnread,
     /// The node exists.
     #[display("Node {_0} exists.")]
     NodeExists(String),
-    /// It is not known whether the node exists.
-    #[display("It is not known whether {_0} exists.")]
-    NodeUnknown(String),
     /// The node is gone, but finalizers hold the pod.
     #[display("Its node is gone, but the garbage collector cannot remove what finalizers hold.")]
     GoneAndHeld,
@@ -260,18 +260,12 @@ pub enum Seen {
         ready: Ready,
         reason: Option<String>,
     },
-    /// It is not known whether the node is Ready.
-    #[display("It is not known whether {_0} is Ready.")]
-    ReadyUnknown(String),
     /// The deletion was requested long enough ago.
     #[display("Its deletion was requested {} ago; --reap-older-than is {}.", human_duration(*ago), human_duration(*threshold))]
     Requested {
         ago: SignedDuration,
         threshold: SignedDuration,
     },
-    /// It is not known whether the node carries a mark of a leaf node.
-    #[display("It is not known whether {_0} carries a mark.")]
-    LeafUnknown(String),
     /// The node is no leaf node.
     #[display(
         "Node {_0} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it."

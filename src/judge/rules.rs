@@ -110,7 +110,7 @@ fn opted_out(case: &PodContext<'_>) -> Finding {
 fn node_gone(case: &PodContext<'_>) -> Finding {
     match &case.node {
         Ok(Some(node)) => Ok(Seen::NodeExists(node.name.clone())),
-        Err(_) => Ok(Seen::NodeUnknown(case.node_name())),
+        Err(_) => Ok(Seen::NodeUnread),
         // Finalizers block the deletion of the pod, whoever requests it.
         Ok(None) if case.pod.finalizers_of_others().next().is_some() => Ok(Seen::GoneAndHeld),
         Ok(None) => Err(Cause::NodeGone(case.pod.node.clone())),
@@ -149,7 +149,7 @@ fn requested_lately(case: &PodContext<'_>) -> Finding {
 fn leaf_node(case: &PodContext<'_>) -> Finding {
     match &case.node {
         Ok(None) => Ok(Seen::Nowhere),
-        Err(_) => Ok(Seen::LeafUnknown(case.node_name())),
+        Err(_) => Ok(Seen::NodeUnread),
         Ok(Some(node)) => match &node.leaf {
             Some(leaf) => Err(Cause::Leaf(leaf.clone())),
             None => Ok(Seen::NoLeaf(node.name.clone())),
