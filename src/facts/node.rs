@@ -156,7 +156,7 @@ impl Quorum {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Renewal {
     /// `spec.renewTime`, by the node's own clock.
-    pub said: Option<Timestamp>,
+    pub renew_time: Option<Timestamp>,
     /// The API server's stamp on that field.
     pub stamped: Option<Timestamp>,
 }

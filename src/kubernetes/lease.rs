@@ -88,7 +88,7 @@ impl RawLease {
     /// Returns the last renewal, if there was any.
     pub fn renewal(&self) -> Option<Renewal> {
         let renewal = Renewal {
-            said: self.renewed(),
+            renew_time: self.renewed(),
             stamped: self.metadata.written(RENEWED),
         };
         (renewal != Renewal::default()).then_some(renewal)

@@ -266,7 +266,7 @@ impl Saved {
             let node = self.get::<RawNode>("", &lease.metadata.name);
             node.is_some_and(|node| node.ready() == Ready::True)
         });
-        let renewed = of_ready.filter_map(|lease| lease.renewal()?.said);
+        let renewed = of_ready.filter_map(|lease| lease.renewal()?.renew_time);
         let renewed = renewed.sorted().collect_vec();
         renewed.get(renewed.len().saturating_sub(1) / 2).copied()
     }
