@@ -40,7 +40,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             let saved = snapshot::open(file, *now, suppose_dead);
             let saved = stop.or_stopped(saved).await?;
             log_start();
-            let reader = Reader::new(&saved, settings.wanted());
+            let reader = Reader::new(&saved, settings);
             let gathered = gather(&reader, None).await?;
             let history = saved.history(&settings.history_namespace).await;
             let (_, history) = recall(&reader, history, &gathered.facts).await;
@@ -103,7 +103,7 @@ async fn read(
     settings: &Settings,
     stop: &Stop,
 ) -> Result<(Gathered, (Option<Notes>, History))> {
-    let reader = Reader::new(cluster, settings.wanted());
+    let reader = Reader::new(cluster, settings);
     let read = async {
         let (gathered, (), history) = tokio::try_join!(
             Box::pin(gather(&reader, None)),

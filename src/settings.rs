@@ -12,7 +12,6 @@ use crate::{
     facts::{ClusterFacts, PodFacts, Storage},
     judge::{Judged, Limits, Plan, Policy},
     selector::{NamespaceFilter, Target},
-    source::Wanted,
     words::{counted, joined},
 };
 
@@ -182,16 +181,6 @@ impl Settings {
         Some(format!(
             "{names} {select} none of the namespaces of the cluster, which has {all} (filter: {filter})"
         ))
-    }
-
-    /// Returns what to gather.
-    pub fn wanted(&self) -> Wanted<'_> {
-        Wanted {
-            policy: &self.policy,
-            namespaces: &self.namespaces,
-            all: self.all,
-            history_namespace: &self.history_namespace,
-        }
     }
 }
 

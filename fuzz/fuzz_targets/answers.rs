@@ -63,7 +63,7 @@ fuzz_target!(|data: &[u8]| {
         let (_signal, stop) = Stop::manual(Duration::from_secs(480));
         let client = Client::new(tower::service_fn(serve), "default");
         let cluster = Cluster::new(client, stop);
-        let reader = Reader::new(&cluster, settings.wanted());
+        let reader = Reader::new(&cluster, &settings);
         match question % 8 {
             0 => drop(cluster.node_rows(settings.all).await),
             1 => drop(cluster.attachments().await),

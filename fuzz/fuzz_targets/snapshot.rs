@@ -35,7 +35,7 @@ fuzz_target!(|data: &[u8]| {
         let Ok(saved) = Saved::read(data, now) else {
             continue;
         };
-        let reader = Reader::new(&saved, settings.wanted());
+        let reader = Reader::new(&saved, &settings);
         let _ = runtime.block_on(gather(&reader, None));
     }
 });

@@ -130,7 +130,7 @@ impl Cluster {
         let listed = self.list("", OTHER_LEASES, Ask::OBJECT, add_lease).await?;
         let by_node = listed.whole()?.into_iter().map(|(node, leases)| {
             let are_few = leases.len() <= MAX_LEASES_PER_NODE;
-            (node, Ok(are_few.then_some(leases)))
+            (node, are_few.then_some(leases))
         });
         Ok(by_node.collect())
     }

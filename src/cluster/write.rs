@@ -21,7 +21,8 @@ use super::{
 };
 use crate::{
     facts::{
-        Heard, NodeFacts, NodeRead, PodFacts, Read, Ready, ResourceVersion, Storage, Uid, Unneeded,
+        Heartbeat, NodeFacts, PodFacts, Read, Ready, ResourceVersion, Storage, Uid, Unneeded,
+        Unread,
     },
     judge::{Cause, PodContext, Policy, Reason},
     kubernetes::{Holders, LeasesByNode, RawPod},
@@ -68,14 +69,16 @@ impl NodeAgain {
         &self,
         policy: &Policy,
         (pod, storage): (&PodFacts, Option<&Storage>),
-        heard: impl IntoIterator<Item = Heard>,
+        heard: impl IntoIterator<Item = Heartbeat>,
         goes_on: bool,
     ) -> Result<Permit, Box<Reason>> {
         let mut node = self.node.clone();
         node.hear(heard);
-        let is_its_node = pod.node.as_ref() == Some(&node.name);
-        let known = NodeRead::Known(node);
-        let read = Some(&known).filter(|_| is_its_node);
+        let read = if pod.node.as_ref() == Some(&node.name) {
+            Ok(Some(&node))
+        } else {
+            Err(Unread("it was not looked up".to_owned()))
+        };
         let reason = PodContext::new(self.now, policy, read, pod, storage).decide();
         match reason.cause {
             Cause::Stuck { unneeded, .. } => Ok(Permit {
@@ -123,9 +126,8 @@ impl Cluster {
         let objects = objects.ok_or_else(|| changed("The node no longer exists."))?;
         let now = objects.now;
         let leases = leases.map(|(holders, read)| {
-            let own =
-                |all: Arc<LeasesByNode>| all.get(name).cloned().unwrap_or(Ok(Some(Vec::new())));
-            (holders, read.and_then(own))
+            let own = |all: Arc<LeasesByNode>| all.get(name).cloned().unwrap_or(Some(Vec::new()));
+            (holders, read.map(own))
         });
         let node = objects
             .into_facts_again(policy, judged, leases)

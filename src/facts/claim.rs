@@ -1,5 +1,7 @@
 //! A PVC, its volume, and what happens to both when the pod is deleted.
 
+use std::collections::BTreeMap;
+
 use derive_more::Display;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -57,7 +59,7 @@ impl Storage {
 
     /// Lists the volumes to which the PVCs are bound.
     pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
-        let bound = self.claims().iter().filter_map(ClaimFacts::bound);
+        let bound = self.claims().iter().filter_map(|claim| claim.read.bound());
         bound.map(|bound| &bound.volume)
     }
 }
@@ -72,35 +74,20 @@ pub struct ClaimFacts {
     pub ephemeral: bool,
     /// True if a template of the pod's `StatefulSet` makes the PVC again.
     pub templated: bool,
-    /// `metadata.deletionTimestamp`: when the deletion was requested. Such a PVC only waits for the pods that use it,
-    /// and for its finalizers.
-    pub deletion: Option<Timestamp>,
-    /// The finalizers except `kubernetes.io/pvc-protection`. They hold the PVC if it is deleted.
-    pub finalizers: Vec<String>,
-    /// The PVC's first owner.
-    pub owner: Option<Owner>,
     /// True if the pod owns the PVC, so that the PVC is deleted with the pod.
     pub owned: bool,
-    pub state: ClaimState,
-    /// The real nodes that satisfy each term of the volume's affinity if zones and regions are
-    /// ignored, in the order of the terms: all of them, or two if there are more.
-    pub allowed: Vec<Read<Vec<String>>>,
+    /// The real nodes that the volume's affinity allows if zones and regions are ignored, by the label
+    /// selector of a term: all of them, or two if there are more.
+    pub allowed: BTreeMap<String, Read<Vec<String>>>,
     /// True if the volume is attached to the pod's node, or if its driver attaches volumes at all;
     /// `None` if the volume has no driver of a disk.
     pub attaches: Option<Read<bool>>,
+    /// The PVC itself.
+    pub read: ClaimRead,
 }
 
 /// The maximum number of PVCs of one pod that are kept in memory and looked up.
 pub const MAX_CLAIMS_PER_POD: usize = 64;
-
-impl ClaimFacts {
-    pub fn bound(&self) -> Option<&BoundClaim> {
-        match &self.state {
-            ClaimState::Bound(bound) => Some(bound),
-            _ => None,
-        }
-    }
-}
 
 /// Why nothing needs a pod or its PVCs again. Each cause is a fact that may change before the pod is
 /// deleted.
@@ -115,15 +102,25 @@ pub enum Unneeded {
 /// The result of looking up a PVC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRead {
-    /// The finalizers except `kubernetes.io/pvc-protection`.
+    /// The finalizers except `kubernetes.io/pvc-protection`. They hold the PVC if it is deleted.
     pub finalizers: Vec<String>,
     /// The PVC's first owner.
     pub owner: Option<Owner>,
     /// The UIDs of the PVC's owners.
     pub owners: Vec<Uid>,
-    /// `metadata.deletionTimestamp`.
+    /// `metadata.deletionTimestamp`: when the deletion was requested. Such a PVC only waits for the pods that use it,
+    /// and for its finalizers.
     pub deletion: Option<Timestamp>,
     pub state: ClaimState,
+}
+
+impl ClaimRead {
+    pub fn bound(&self) -> Option<&BoundClaim> {
+        match &self.state {
+            ClaimState::Bound(bound) => Some(bound),
+            _ => None,
+        }
+    }
 }
 
 impl From<ClaimState> for ClaimRead {

@@ -19,7 +19,7 @@ pub use self::claim::{
     MAX_CLAIMS_PER_POD, Place, Requirement, SetFacts, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
-    CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, Life, NodeFacts, NodeRead,
+    CLOCK_SKEW, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, Life, NodeFacts,
     OUT_OF_SERVICE, Quorum, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
@@ -81,8 +81,9 @@ pub struct ClusterFacts {
     pub now: Timestamp,
     /// The name by which the program reached the cluster; `None` for a snapshot.
     pub cluster_name: Option<String>,
-    /// The nodes that were looked up, by name. A node that is missing here was not looked up.
-    pub nodes: BTreeMap<String, NodeRead>,
+    /// The nodes that were looked up, by name; `None` if the node does not exist. A node that is missing
+    /// here was not looked up.
+    pub nodes: BTreeMap<String, Read<Option<NodeFacts>>>,
     pub node_counts: NodeCounts,
     /// The `VolumeAttachments`, by the name of their node.
     pub attachments: BTreeMap<String, Vec<Attachment>>,
@@ -111,14 +112,20 @@ pub struct ClusterFacts {
 }
 
 impl ClusterFacts {
-    /// Returns the result of reading `pod`'s node; `None` if the pod has no node, or if the node
-    /// was not looked up.
-    pub fn node_of(&self, pod: &PodFacts) -> Option<&NodeRead> {
-        self.nodes.get(pod.node.as_ref()?)
+    /// Returns `pod`'s node; `None` if the pod was never assigned one, or the node does not exist.
+    pub fn node_of(&self, pod: &PodFacts) -> Read<Option<&NodeFacts>> {
+        let Some(name) = &pod.node else {
+            return Ok(None);
+        };
+        match self.nodes.get(name) {
+            Some(Ok(node)) => Ok(node.as_ref()),
+            Some(Err(why)) => Err(why.clone()),
+            None => Err(Unread("it was not looked up".to_owned())),
+        }
     }
 
     pub fn known(&self, name: &str) -> Option<&NodeFacts> {
-        self.nodes.get(name)?.known()
+        self.nodes.get(name)?.as_ref().ok()?.as_ref()
     }
 
     pub fn known_node(&self, pod: &PodFacts) -> Option<&NodeFacts> {
@@ -126,7 +133,7 @@ impl ClusterFacts {
     }
 
     pub fn known_nodes(&self) -> impl Iterator<Item = &NodeFacts> + Clone {
-        self.nodes.values().filter_map(NodeRead::known)
+        self.nodes.values().flatten().flatten()
     }
 
     /// Reports whether `pod` is on a node that is Ready. A run looks at such pods only with
@@ -204,17 +211,7 @@ pub enum NodeCounts {
     /// It is known that no count is needed: there is no pod to judge, or few nodes are NotReady and
     /// a pod could start on a Ready one.
     NotNeeded,
-    /// The nodes were counted, without leaf nodes.
-    Counted {
-        /// All real nodes.
-        all: Tally,
-        /// The real nodes without the control-plane role.
-        workers: Tally,
-        /// The nodes of each zone.
-        zones: BTreeMap<Zone, Tally>,
-        /// True if a pod could start on one of the nodes.
-        room: bool,
-    },
+    Counted(Counts),
     /// The nodes could not be counted.
     Unread(Unread),
 }
@@ -226,6 +223,17 @@ impl Default for NodeCounts {
     }
 }
 
+/// The counts of all nodes that are no leaf nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub all: Tally,
+    /// The nodes without the control-plane role.
+    pub workers: Tally,
+    pub zones: BTreeMap<Zone, Tally>,
+    /// True if a pod could start on one of the nodes.
+    pub room: bool,
+}
+
 /// The number of NotReady nodes in a group of nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -234,20 +242,12 @@ pub struct Tally {
     pub total: usize,
 }
 
-/// The attributes of a node that the breaker's count depends on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CountedNode {
-    /// True if the node's `Ready` is `True`.
-    pub ready: bool,
-    /// True if the node is a leaf node.
-    pub leaf: bool,
-    /// True if the node carries the control-plane role.
-    pub control_plane: bool,
-    /// True if nothing keeps new pods off the node: it is not cordoned, and no taint reserves it
-    /// for the cluster itself.
-    pub open: bool,
-    /// The zone that the node's labels name.
-    pub zone: Option<Zone>,
+impl Tally {
+    /// Counts one more node.
+    pub fn add(&mut self, is_ready: bool) {
+        self.total += 1;
+        self.not_ready += usize::from(!is_ready);
+    }
 }
 
 entry! {

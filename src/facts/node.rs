@@ -8,25 +8,6 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Read, Uid, Unread, whole_seconds};
 use crate::codes::{codes, entry};
 
-/// The result of looking up one node by name.
-#[derive(Debug, Clone)]
-pub enum NodeRead {
-    Known(NodeFacts),
-    /// The node does not exist.
-    Gone,
-    /// A read failed, so it is not known whether the node exists.
-    Unread(Unread),
-}
-
-impl NodeRead {
-    pub fn known(&self) -> Option<&NodeFacts> {
-        match self {
-            Self::Known(node) => Some(node),
-            Self::Gone | Self::Unread(_) => None,
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeFacts {
     /// `metadata.name`.
@@ -55,7 +36,7 @@ pub struct NodeFacts {
     /// The age below which a heartbeat of the node is a sign of life, by the user's choice.
     pub silent_after: SignedDuration,
     /// The last heartbeat of each source on the node's own machine.
-    pub heard: Vec<Heard>,
+    pub heard: Vec<Heartbeat>,
     /// The last renewal of the node's own lease; `None` if it was never renewed.
     pub renewed: Option<Renewal>,
     /// Why the node's own lease could not be read, as a phrase; `None` if it was read. An unread
@@ -90,11 +71,11 @@ impl NodeFacts {
         not_ready_since(self.ready_since, self.tainted_since, now)
     }
 
-    pub fn last_heard(&self) -> Option<&Heard> {
+    pub fn last_heard(&self) -> Option<&Heartbeat> {
         self.heard.iter().max_by_key(|heard| heard.at)
     }
 
-    pub fn heard_by(&self, by: SignBy) -> Option<&Heard> {
+    pub fn heard_by(&self, by: SignBy) -> Option<&Heartbeat> {
         self.heard.iter().find(|heard| heard.by == by)
     }
 
@@ -106,7 +87,7 @@ impl NodeFacts {
     }
 
     /// Adds heartbeats. Only the last one of each source is kept.
-    pub fn hear(&mut self, reports: impl IntoIterator<Item = Heard>) {
+    pub fn hear(&mut self, reports: impl IntoIterator<Item = Heartbeat>) {
         self.heard.extend(reports);
         // If a source has several heartbeats at the same time, the same one is always kept,
         // whatever the order in which they were read.
@@ -130,18 +111,6 @@ pub const ZONE_LABELS: [&str; 2] = [
 /// distinguishes zones by both values.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Zone(pub [Option<String>; 2]);
-
-impl Zone {
-    /// Returns the label selector of the zone's nodes.
-    pub fn selector(&self) -> String {
-        let labels = ZONE_LABELS.iter().zip(&self.0);
-        let labels = labels.map(|(key, value)| match value {
-            Some(value) => format!("{key}={value}"),
-            None => format!("!{key}"),
-        });
-        labels.collect::<Vec<_>>().join(",")
-    }
-}
 
 impl fmt::Display for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -187,7 +156,7 @@ impl Quorum {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Renewal {
     /// `spec.renewTime`, by the node's own clock.
-    pub said: Option<Timestamp>,
+    pub renew_time: Option<Timestamp>,
     /// The API server's stamp on that field.
     pub stamped: Option<Timestamp>,
 }
@@ -205,7 +174,7 @@ pub fn not_ready_since(
 
 entry! {
     /// A report of a node's own machine.
-    pub struct Heard as "SignEntry" {
+    pub struct Heartbeat as "SignEntry" {
         /// Who reported: `lease`, `node-problem-detector`, `eks-node-monitoring-agent`,
         /// `virt-handler`, `kube-apiserver`, `other-lease`, `program`, or `kubelet`, which says that
         /// the node is not Ready: Kubernetes replaces `False` by `Unknown` as soon as the kubelet stops reporting.
@@ -222,7 +191,7 @@ entry! {
     }
 }
 
-impl Heard {
+impl Heartbeat {
     /// Returns the heartbeat with its time limited to `latest`, so that a report never shows a time
     /// in the future.
     #[must_use]

@@ -6,7 +6,7 @@ use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Heard, NamespaceFacts, Read, ResourceVersion, Uid,
+    Heartbeat, NamespaceFacts, Read, ResourceVersion, Uid,
     claim::{ClaimName, SetFacts, Storage, Unneeded},
 };
 use crate::codes::entry;
@@ -66,7 +66,7 @@ pub struct PodFacts {
     pub tolerates_not_ready: Option<i64>,
     /// The last heartbeat of a program that runs in the pod and writes to it, if the pod is
     /// Terminating.
-    pub heard: Option<Heard>,
+    pub heard: Option<Heartbeat>,
     /// The missing field that a verdict needs, as a phrase; `None` if the rules can judge the pod.
     pub lacks: Option<String>,
 }
@@ -125,7 +125,8 @@ pub const REPLACED_EARLY: [(&str, &str); 4] = [
 ];
 
 impl PodFacts {
-    /// Lists the finalizers other than the Job controller's.
+    /// Lists the finalizers other than the Job controller's. A finalizer with an empty name blocks the
+    /// deletion too.
     pub fn finalizers_of_others(&self) -> impl Iterator<Item = &str> {
         let finalizers = self.finalizers.iter().map(String::as_str);
         finalizers.filter(|name| *name != JOB_TRACKING)
@@ -146,11 +147,6 @@ impl PodFacts {
         matches!(self.phase.as_str(), "Succeeded" | "Failed")
     }
 
-    /// Sets the phase in these facts to `Failed`, as it was set in the cluster.
-    pub fn fail(&mut self) {
-        "Failed".clone_into(&mut self.phase);
-    }
-
     /// Reports whether the pod has not finished and its deletion was not requested.
     pub fn is_active(&self) -> bool {
         self.deletion.is_none() && !self.finished()
@@ -169,9 +165,10 @@ impl PodFacts {
         of_pod.or(of_namespace.map(|value| (OptOut::Namespace, value)))
     }
 
-    /// Reports whether an `apps` `StatefulSet` controls the pod.
-    pub fn of_stateful_set(&self) -> bool {
-        self.made_by("StatefulSet", "apps")
+    /// Returns the name of the `apps` `StatefulSet` that controls the pod; `None` if none does.
+    pub fn stateful_set(&self) -> Option<&str> {
+        let owner = self.owner.as_ref()?;
+        self.made_by("StatefulSet", "apps").then_some(&owner.name)
     }
 
     /// Reports whether the pod's controller has replaced the pod at the eviction, without waiting for
@@ -187,7 +184,8 @@ impl PodFacts {
         if self.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
             return Some(Unneeded::Namespace);
         }
-        let set = storage?.set.as_ref().filter(|_| self.of_stateful_set())?;
+        self.stateful_set()?;
+        let set = storage?.set.as_ref()?;
         matches!(set, Ok(SetFacts { wants: false, .. })).then_some(Unneeded::Set)
     }
 

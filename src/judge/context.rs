@@ -7,18 +7,19 @@ use jiff::Timestamp;
 
 use super::{
     Evaluation, Policy,
-    reason::{Cause, GraceCut, Missing, NoCause, Reason, ReasonCode, Seen, Verdict},
-    rules::{LIFE_RULES, NODE_RULES, Rule, STORAGE_RULES, rules},
+    reason::{Cause, GraceCut, Missing, Reason, ReasonCode, Seen, Verdict},
+    rules::{LIFE_RULES, NODE_RULES, PASSED_ALL, Rule, STORAGE_RULES, rules, stuck},
     storage::given_up_until,
     tie::Tie,
 };
-use crate::facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts, Ready, Storage, Unneeded, Unread};
+use crate::facts::{ClusterFacts, NodeFacts, PodFacts, Read, Ready, Storage, Unneeded};
 
 /// A pod on its node at one moment. Each rule is a function of it.
 pub struct PodContext<'a> {
     pub(super) now: Timestamp,
     pub(super) policy: &'a Policy,
-    pub(super) node: Option<&'a NodeRead>,
+    /// `None` if the pod was never assigned a node, or the node is gone.
+    pub(super) node: Read<Option<&'a NodeFacts>>,
     pub(super) pod: &'a PodFacts,
     pub(super) storage: Option<&'a Storage>,
     /// The pod's ties; computed when a rule first needs them.
@@ -37,12 +38,11 @@ impl<'a> PodContext<'a> {
         Self::new(facts.now, policy, facts.node_of(pod), pod, storage)
     }
 
-    /// Returns the context of `pod` at `now`. `node` is the result of reading the pod's node;
-    /// `None` if the node was not read.
+    /// Returns the context of `pod` on its `node` at `now`.
     pub fn new(
         now: Timestamp,
         policy: &'a Policy,
-        node: Option<&'a NodeRead>,
+        node: Read<Option<&'a NodeFacts>>,
         pod: &'a PodFacts,
         storage: Option<&'a Storage>,
     ) -> Self {
@@ -56,17 +56,10 @@ impl<'a> PodContext<'a> {
         }
     }
 
-    /// Returns the pod's node for a rule that needs it. The error distinguishes a node that does
-    /// not exist from one that could not be read. If the node could not be read, the pod does not
-    /// pass the rule.
-    pub(super) fn required_node(&self) -> Result<&'a NodeFacts, NoCause> {
-        self.known().ok_or_else(|| {
-            if self.nowhere() {
-                NoCause::Seen(Seen::Nowhere)
-            } else {
-                NoCause::Missing(self.node_unread())
-            }
-        })
+    /// Returns the pod's node for a rule that needs it. A node that could not be read keeps the pod.
+    pub(super) fn required_node(&self) -> Result<Option<&'a NodeFacts>, Cause> {
+        let node = self.node.clone();
+        node.map_err(|why| Cause::Unread(Missing::Node(why)))
     }
 
     pub(super) fn overdue_since(&self) -> Timestamp {
@@ -84,7 +77,7 @@ impl<'a> PodContext<'a> {
     }
 
     pub(super) fn known(&self) -> Option<&'a NodeFacts> {
-        self.node.and_then(NodeRead::known)
+        self.node.as_ref().ok().copied().flatten()
     }
 
     /// Reports whether the signs of life were read that the rules need. Only a NotReady node needs
@@ -94,9 +87,9 @@ impl<'a> PodContext<'a> {
         node.is_none_or(|node| node.life.is_some())
     }
 
-    /// Returns the pod's storage for a rule that needs it.
-    pub(super) fn required_storage(&self) -> Result<&'a Storage, NoCause> {
-        self.storage.ok_or(NoCause::Missing(Missing::Storage))
+    /// Returns the pod's storage for a rule that needs it. Storage that was not read keeps the pod.
+    pub(super) fn required_storage(&self) -> Result<&'a Storage, Cause> {
+        self.storage.ok_or(Cause::Unread(Missing::Storage))
     }
 
     /// Returns why nothing wants the pod again; `None` if something wants it, or may.
@@ -104,55 +97,22 @@ impl<'a> PodContext<'a> {
         self.pod.unneeded(self.storage)
     }
 
-    /// Reports whether the pod has no node: it was never assigned one, or the node is gone.
-    pub(super) fn nowhere(&self) -> bool {
-        self.pod.node.is_none() || matches!(self.node, Some(NodeRead::Gone))
-    }
-
-    /// Returns why the node is not known.
-    pub(super) fn node_unread(&self) -> Missing {
-        Missing::Node(match self.node {
-            Some(NodeRead::Unread(unread)) => unread.clone(),
-            _ => Unread("it was not looked up".to_owned()),
-        })
-    }
-
-    pub(super) fn node_name(&self) -> &'a str {
-        self.pod.node.as_deref().unwrap_or("its node")
-    }
-
     /// Returns what is known about the `Ready` condition of the pod's node.
     pub(super) fn ready(&self) -> Seen {
-        let node = self.node_name().to_owned();
-        match self.known() {
-            Some(NodeFacts {
-                ready,
-                ready_reason: reason,
-                ..
-            }) => Seen::Ready {
-                node,
-                ready: *ready,
-                reason: reason.clone(),
+        match &self.node {
+            Ok(Some(node)) => Seen::Ready {
+                node: node.name.clone(),
+                ready: node.ready,
+                reason: node.ready_reason.clone(),
             },
-            None if self.nowhere() => Seen::Nowhere,
-            None => Seen::ReadyUnknown(node),
-        }
-    }
-}
-
-impl Rule {
-    /// Returns the cause if the rule applies. A rule that needs an unknown fact keeps the pod too.
-    fn decides(&self, case: &PodContext<'_>) -> Option<Cause> {
-        match (self.finding)(case) {
-            Ok(cause) => Some(cause),
-            Err(NoCause::Missing(fact)) => Some(Cause::Unread(fact)),
-            Err(NoCause::Seen(_)) => None,
+            Ok(None) => Seen::Nowhere,
+            Err(_) => Seen::NodeUnread,
         }
     }
 }
 
 impl PodContext<'_> {
-    /// Judges the pod: the first rule that applies decides. Judging stops at the first table whose
+    /// Judges the pod: the first rule that keeps it decides. Judging stops at the first table whose
     /// facts were not read. `None` if nothing keeps the pod so far, so that it goes on to the next
     /// step of gathering.
     pub fn judge(&self) -> Option<Reason> {
@@ -179,29 +139,29 @@ impl PodContext<'_> {
     }
 
     fn first(&self, table: &[Rule]) -> Option<Cause> {
-        table.iter().find_map(|rule| rule.decides(self))
+        table.iter().find_map(|rule| (rule.finding)(self).err())
     }
 
     /// Judges the pod by the rules about storage; `None` if the storage was not read. The reason gets
     /// the pod's ties, and the codes of all these rules for which the user has to decide.
     fn judge_by_storage(&self) -> Option<Reason> {
         self.storage?;
-        let mut rules = STORAGE_RULES.iter();
-        let cause = rules.find_map(|rule| rule.decides(self))?;
+        let rules = STORAGE_RULES.iter();
+        let mut causes = rules.filter_map(|rule| (rule.finding)(self).err());
+        let cause = causes.next().or_else(|| stuck(self))?;
         if matches!(cause, Cause::Unread(_)) {
             return Some(Reason::new(cause));
         }
         let mut asks = Vec::new();
         if cause.code().verdict() == Verdict::Manual {
-            let others = rules.filter_map(|rule| (rule.finding)(self).ok());
-            let codes = iter::once(cause.clone()).chain(others);
+            let codes = iter::once(cause.clone()).chain(causes);
             let codes = codes.flat_map(|cause| cause.codes().collect_vec());
             let manual = codes.filter(|code| code.verdict() == Verdict::Manual);
             asks = manual.unique().collect();
         }
         Some(Reason {
             asks,
-            ties: self.ties().map(<[Tie]>::to_vec).unwrap_or_default(),
+            ties: self.ties().ok().flatten().unwrap_or_default().to_vec(),
             ..Reason::new(cause)
         })
     }
@@ -229,41 +189,52 @@ impl PodContext<'_> {
         let overdue = overdue.unwrap_or(self.pod.deletion_deadline());
         let overdue = overdue.saturating_add(self.policy.reap_older_than).ok()?;
         let silent = since.saturating_add(self.policy.reap_older_than).ok()?;
-        let given_up = self.ties().ok().and_then(given_up_until);
+        let given_up = self.ties().ok().flatten().and_then(given_up_until);
         [Some(overdue), Some(silent), given_up]
             .into_iter()
             .flatten()
             .max()
     }
 
-    /// Evaluates every rule, in order. The first one that applies, or needs an unknown fact, is the
-    /// one that [`PodContext::judge`] finds. The last rule does not check whether an earlier one
-    /// applies, so its result is not shown if another rule decides.
+    /// Evaluates every rule, in order, and whether the pod passed them all. The first rule that keeps the
+    /// pod is the one that [`PodContext::judge`] finds.
     pub fn evaluate(&self) -> Vec<Evaluation> {
-        let (last, decided) = (rules().count(), self.decide());
+        let decided = self.decide();
         let mut decides = None;
-        let evaluations = rules().zip(1..).map(|(rule, number)| {
-            let (holds, seen) = match ((rule.finding)(self), decides) {
-                (_, Some(decides)) if number == last => {
-                    (Some(false), Seen::DecidedBy(decides).to_string())
-                }
-                (Ok(_), None) => (Some(true), decided.to_string()),
-                (Ok(cause), Some(_)) => (Some(true), cause.to_string()),
-                (Err(NoCause::Seen(seen)), _) => (Some(false), seen.to_string()),
-                (Err(NoCause::Missing(fact)), _) => (None, fact.seen().to_owned()),
-            };
-            if holds != Some(false) {
-                decides.get_or_insert(number);
+        let of_rules = rules().zip(1..).map(|(rule, number)| {
+            let finding = (rule.finding)(self);
+            let is_first = decides.is_none() && finding.is_err();
+            if is_first {
+                decides = Some(number);
             }
+            let asks_for_facts = rule.gives.contains(&ReasonCode::FactsUnread);
+            let (holds, seen) = match finding {
+                Ok(seen) => (Some(false), seen.to_string()),
+                Err(cause @ Cause::Unread(_)) if !asks_for_facts => (None, cause.to_string()),
+                Err(_) if is_first => (Some(true), decided.to_string()),
+                Err(cause) => (Some(true), cause.to_string()),
+            };
             Evaluation {
                 number: Some(number),
                 asks: rule.asks,
                 holds,
-                decides: decides == Some(number),
+                decides: is_first,
                 seen,
                 gives: rule.gives.first().copied(),
             }
         });
-        evaluations.collect()
+        let mut evaluations = of_rules.collect_vec();
+        evaluations.push(Evaluation {
+            number: Some(evaluations.len() + 1),
+            asks: PASSED_ALL,
+            holds: Some(decides.is_none()),
+            decides: decides.is_none(),
+            seen: match decides {
+                Some(number) => format!("Rule {number} decides."),
+                None => decided.to_string(),
+            },
+            gives: Some(ReasonCode::Stuck),
+        });
+        evaluations
     }
 }

@@ -6,8 +6,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Policy, sentence::last_heartbeat};
-use crate::facts::{ClusterFacts, Heard, NodeFacts, PodFacts, Ready, SignBy, Unread};
+use super::Policy;
+use crate::facts::{ClusterFacts, Heartbeat, NodeFacts, PodFacts, Ready, SignBy, Unread};
 
 /// The age below which a heartbeat is a sign of life, whatever its source: twice the longest
 /// interval at which any of the sources writes, plus a minute.
@@ -24,12 +24,12 @@ impl Policy {
 impl NodeFacts {
     /// Lists the evidence that the node's machine is alive at `now`: the last heartbeat of each
     /// source, if it is recent enough. Empty if the node is Ready.
-    pub fn signs_of_life(&self, now: Timestamp) -> Vec<Heard> {
+    pub fn signs_of_life(&self, now: Timestamp) -> Vec<Heartbeat> {
         if self.ready == Ready::True {
             return Vec::new();
         }
         let since = self.not_ready_since(now);
-        let shows = |heard: &&Heard| {
+        let shows = |heard: &&Heartbeat| {
             since.is_none_or(|since| heard.at > since)
                 && now.duration_since(heard.at) < self.silent_after
         };
@@ -37,7 +37,7 @@ impl NodeFacts {
         let heard = heard.map(|heard| heard.no_later_than(now));
         // Ready=False is itself evidence: Kubernetes turns it into Unknown as soon as the kubelet
         // falls silent.
-        let kubelet = (self.ready == Ready::False).then_some(Heard {
+        let kubelet = (self.ready == Ready::False).then_some(Heartbeat {
             by: SignBy::Kubelet,
             at: now,
             what: None,
@@ -79,11 +79,6 @@ impl NodeFacts {
             && self.signs_of_life(now).is_empty();
         let last = self.last_heard().filter(|_| is_known)?;
         Some(last.at)
-    }
-
-    /// Returns the age and the source of the machine's last heartbeat, as a sentence.
-    pub fn last_sign(&self, now: Timestamp) -> String {
-        last_heartbeat(self.last_heard(), now)
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{Limits, PodContext, Policy, Reason, ReasonCode, Verdict, unread_facts};
 use crate::{
     facts::{
-        ClaimFacts, ClusterFacts, Copies, CountedNode, NodeCounts, PodFacts, Storage, Tally,
+        ClaimFacts, ClusterFacts, Copies, Counts, NodeCounts, NodeFacts, PodFacts, Storage, Tally,
         Unneeded, Unread, VolumeFacts, Zone,
     },
     words::natural,
@@ -53,8 +53,6 @@ pub struct Plan {
     pub hold: Option<Limit>,
     /// The limits that hold single zones, if no limit holds the whole run.
     pub zones: BTreeMap<Zone, Limit>,
-    /// The limit that holds a node's pods, by node; a node without a limit is missing.
-    pub by_node: BTreeMap<String, Limit>,
 }
 
 impl Judged {
@@ -135,30 +133,30 @@ impl Plan {
             None => limits_of_zones(&facts.node_counts, limits.max_not_ready_percent),
             Some(_) => BTreeMap::new(),
         };
-        let by_node = facts.known_nodes().filter_map(|node| {
-            let of_zone = || zones.get(node.zone.as_ref()?);
-            let limit = hold.as_ref().or_else(of_zone)?;
-            Some((node.name.clone(), limit.clone()))
-        });
-        let by_node = by_node.collect::<BTreeMap<_, _>>();
+        let plan = Self {
+            pods: Vec::new(),
+            hold,
+            zones,
+        };
         let (mut taken, most) = (0, limits.max_deletes.unwrap_or(usize::MAX));
         for judged in pods
             .iter_mut()
             .filter(|judged| judged.reason.verdict() == Verdict::Reap)
         {
-            let node = judged.pod.node.as_ref();
-            judged.limit = node.and_then(|node| by_node.get(node)).cloned();
+            let node = facts.known_node(&judged.pod);
+            judged.limit = node.and_then(|node| plan.limit_of(node)).cloned();
             if judged.limit.is_none() {
                 judged.limit = (taken >= most).then_some(Limit::OverCap(most));
                 taken += 1;
             }
         }
-        Self {
-            pods,
-            hold,
-            zones,
-            by_node,
-        }
+        Self { pods, ..plan }
+    }
+
+    /// Returns the limit that holds the pods of `node`, if there is one.
+    pub fn limit_of(&self, node: &NodeFacts) -> Option<&Limit> {
+        let of_zone = || self.zones.get(node.zone.as_ref()?);
+        self.hold.as_ref().or_else(of_zone)
     }
 
     /// Lists the pods to reap, in the order of deletion.
@@ -216,18 +214,19 @@ fn limit_of_run(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
         NodeCounts::Unread(Unread(cause)) => Some(Limit::Unread(format!(
             "the number of NotReady nodes, which the breaker needs: {cause}"
         ))),
-        NodeCounts::Counted { room: false, .. } => {
+        NodeCounts::Counted(counts) if !counts.room => {
             let only = facts.known_nodes().next().filter(|_| facts.node_count == 1);
             Some(Limit::NoRoom(only.map(|node| node.name.clone())))
         }
-        NodeCounts::Counted { all, workers, .. } => [(all, "nodes"), (workers, "worker nodes")]
-            .into_iter()
-            .find_map(|(tally, which)| too_many(*tally, which, max_percent)),
+        NodeCounts::Counted(Counts { all, workers, .. }) => {
+            let of_workers = || too_many(*workers, "worker nodes", max_percent);
+            too_many(*all, "nodes", max_percent).or_else(of_workers)
+        }
     }
 }
 
 fn limits_of_zones(node_counts: &NodeCounts, max_percent: u8) -> BTreeMap<Zone, Limit> {
-    let NodeCounts::Counted { zones, .. } = node_counts else {
+    let NodeCounts::Counted(Counts { zones, .. }) = node_counts else {
         return BTreeMap::new();
     };
     let several = zones.len() > 1 && max_percent < 100;
@@ -250,36 +249,4 @@ fn too_many(tally: Tally, which: &str, max_percent: u8) -> Option<Limit> {
             "{not_ready} of {total} {which} are NotReady: {percent}%, and the limit is {max_percent}%"
         ))
     })
-}
-
-impl NodeCounts {
-    /// Counts the real nodes among `nodes`.
-    pub fn count(nodes: impl IntoIterator<Item = CountedNode>) -> Self {
-        let (mut all, mut workers, mut room) = (Tally::default(), Tally::default(), false);
-        let mut zones = BTreeMap::<_, Tally>::new();
-        for node in nodes.into_iter().filter(|node| !node.leaf) {
-            all.add(node.ready);
-            if !node.control_plane {
-                workers.add(node.ready);
-            }
-            room |= node.ready && node.open;
-            if let Some(zone) = node.zone {
-                zones.entry(zone).or_default().add(node.ready);
-            }
-        }
-        Self::Counted {
-            all,
-            workers,
-            zones,
-            room,
-        }
-    }
-}
-
-impl Tally {
-    /// Counts one more node.
-    pub fn add(&mut self, ready: bool) {
-        self.total += 1;
-        self.not_ready += usize::from(!ready);
-    }
 }

@@ -19,13 +19,11 @@ mod tie;
 
 pub use self::context::PodContext;
 pub use self::limits::{Judged, Limit, MAX_NODES_IGNORED, Plan};
-pub use self::policy::{Limits, Policy, kind, same_kind, span};
-pub use self::reason::{
-    Cause, GraceCut, Missing, Note, Reason, ReasonCode, Seen, SharedDisk, Verdict,
-};
-pub use self::sentence::{heard, kubelet_reports, reported, unread_facts};
+pub use self::policy::{Limits, Policy, same_kind, span};
+pub use self::reason::{Cause, Note, Reason, ReasonCode, Verdict};
+pub use self::sentence::{kubelet_reports, reported, unread_facts};
 pub use self::storage::selectors;
-pub use self::tie::{Doubt, Location, Owned, Tie, TieKind, Wanted};
+pub use self::tie::{Tie, TieKind, Wanted};
 use crate::codes::entry;
 
 entry! {

@@ -19,8 +19,8 @@ use super::{
 use crate::{
     codes::codes,
     facts::{
-        Containers, Heard, KubeletSays, Leaf, LeafKind, OptOut, Owner, Quorum, Ready, Unneeded,
-        Unread,
+        Containers, Heartbeat, KubeletSays, Leaf, LeafKind, OptOut, Owner, Quorum, Read, Ready,
+        Unneeded, Unread,
     },
     words::{human_duration, joined, prefixed},
 };
@@ -131,26 +131,6 @@ reasons! {
         "A run deletes at most --max-deletes pods, and others were overdue for longer.";
 }
 
-/// The result of a rule: the cause that it gives if it applies.
-pub type Finding = Result<Cause, NoCause>;
-
-/// Why a rule gives no cause.
-#[derive(Debug, Clone, PartialEq)]
-pub enum NoCause {
-    /// The rule does not apply.
-    Seen(Seen),
-    /// The rule needs a fact that could not be read, so the pod is kept.
-    Missing(Missing),
-}
-
-pub(super) fn does_not_apply(what: Seen) -> Finding {
-    Err(NoCause::Seen(what))
-}
-
-pub(super) fn lacks_fact(fact: Missing) -> Finding {
-    Err(NoCause::Missing(fact))
-}
-
 /// The reason of a pod's verdict. Its `Display` is the sentence.
 #[derive(Debug, Clone, PartialEq, Display)]
 #[display("{cause}{}", of_the_cut(*grace_cut))]
@@ -166,7 +146,7 @@ pub struct Reason {
     pub grace_cut: Option<GraceCut>,
 }
 
-/// What a rule that applies saw.
+/// What a rule saw that keeps a pod, or that no rule keeps it.
 #[derive(Debug, Clone, PartialEq, Display)]
 pub enum Cause {
     /// The pod mirrors a static pod.
@@ -216,7 +196,7 @@ pub enum Cause {
     #[display("The node's Ready is {ready}, but its machine is alive: {}.{}{}", signs_of_life(signs, *now), kubelet_reports(*kubelet_says), containers_run(*containers))]
     Alive {
         ready: Ready,
-        signs: Vec<Heard>,
+        signs: Vec<Heartbeat>,
         now: Timestamp,
         kubelet_says: Option<KubeletSays>,
         containers: Option<Containers>,
@@ -270,7 +250,7 @@ pub enum Cause {
     },
 }
 
-/// What a rule that does not apply saw, for `explain`.
+/// What a rule saw that lets a pod pass, for `explain`.
 #[derive(Debug, Clone, PartialEq, Display)]
 pub enum Seen {
     /// The pod mirrors no static pod.
@@ -282,12 +262,12 @@ pub enum Seen {
     /// The pod has no node.
     #[display("There is no node to ask about.")]
     Nowhere,
+    /// The node could not be read, so that a later rule keeps the pod.
+    #[display("That is not known: its node could not be read.")]
+    NodeUnread,
     /// The node exists.
     #[display("Node {_0} exists.")]
     NodeExists(String),
-    /// It is not known whether the node exists.
-    #[display("It is not known whether {_0} exists.")]
-    NodeUnknown(String),
     /// The node is gone, but finalizers hold the pod.
     #[display("Its node is gone, but the garbage collector cannot remove what finalizers hold.")]
     GoneAndHeld,
@@ -298,18 +278,12 @@ pub enum Seen {
         ready: Ready,
         reason: Option<String>,
     },
-    /// It is not known whether the node is Ready.
-    #[display("It is not known whether {_0} is Ready.")]
-    ReadyUnknown(String),
     /// The deletion was requested long enough ago.
     #[display("Its deletion was requested {} ago; --reap-older-than is {}.", human_duration(*ago), human_duration(*threshold))]
     Requested {
         ago: SignedDuration,
         threshold: SignedDuration,
     },
-    /// It is not known whether the node carries a mark of a leaf node.
-    #[display("It is not known whether {_0} carries a mark.")]
-    LeafUnknown(String),
     /// The node is no leaf node.
     #[display(
         "Node {_0} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it."
@@ -334,7 +308,7 @@ pub enum Seen {
     /// The machine's last heartbeat, at `now` no sign of life.
     #[display("{}", last_heartbeat(heard.as_ref(), *now))]
     LastHeard {
-        heard: Option<Heard>,
+        heard: Option<Heartbeat>,
         now: Timestamp,
     },
     /// The node is not known to have run etcd.
@@ -354,12 +328,12 @@ pub enum Seen {
     /// No finalizer holds the pod.
     #[display("It has no finalizer.")]
     Unheld,
-    /// None of these PVCs gives the rule its cause.
+    /// None of these PVCs keeps the pod by the rule. The error says that there are too many to look up.
     #[display("{}", none_of(*none, claims))]
-    Claims { none: NoTie, claims: Vec<String> },
-    /// The pod has more PVCs than are looked up.
-    #[display("Its PVCs were not looked up: {_0}.")]
-    ClaimsUnread(Unread),
+    NoTie {
+        none: NoTie,
+        claims: Read<Vec<String>>,
+    },
     /// These PVCs were given up long enough ago.
     #[display("{}", deleted(_0))]
     GivenUp(Vec<Tie>),
@@ -375,9 +349,6 @@ pub enum Seen {
         owners: Vec<String>,
         named: Vec<String>,
     },
-    /// The rule with this number decides.
-    #[display("Rule {_0} decides.")]
-    DecidedBy(usize),
 }
 
 /// What no PVC of a pod does. Its `Display` begins a sentence.
@@ -420,18 +391,6 @@ pub enum Missing {
     /// A fact of a later step of gathering.
     #[display("not all that the rules need was read")]
     LaterStep,
-}
-
-impl Missing {
-    /// Says what a rule did not see, as a sentence for `explain`.
-    pub(super) fn seen(&self) -> &'static str {
-        match self {
-            Self::Node(_) => "Its node could not be read.",
-            Self::OtherLeases(_) => "Not all Leases that may show life could be read.",
-            Self::Attachment(_) => "It is not known whether anything attaches its disk.",
-            _ => "What it asks about was not read.",
-        }
-    }
 }
 
 /// Something to remember once the pod is reaped. Its `Display` is a phrase.
@@ -521,36 +480,6 @@ impl Reason {
     /// storage or owner.
     pub fn asks_a_person(&self) -> bool {
         !self.asks.is_empty()
-    }
-
-    /// Reports whether the pod passed the rules about the node. It did if the node is gone. It also
-    /// did if the node is real and not opted out, has been NotReady for long enough and shows no
-    /// sign of life.
-    pub fn passed_the_node(&self) -> bool {
-        match self.cause {
-            Cause::Finalizers(_)
-            | Cause::ClaimsGo(_)
-            | Cause::Pinned { .. }
-            | Cause::HostPath(_)
-            | Cause::Confined(_)
-            | Cause::GivenUp { .. }
-            | Cause::Unverified(_)
-            | Cause::SharedDisk(_)
-            | Cause::OwnerKind(_)
-            | Cause::TooManyClaims(_)
-            | Cause::Stuck { .. } => true,
-            Cause::Mirror
-            | Cause::OptedOut { .. }
-            | Cause::NodeGone(_)
-            | Cause::NodeReady
-            | Cause::RequestedLately { .. }
-            | Cause::NotOverdue { .. }
-            | Cause::Leaf(_)
-            | Cause::Unread(_)
-            | Cause::NodeJustFailed { .. }
-            | Cause::Alive { .. }
-            | Cause::EtcdMember(_) => false,
-        }
     }
 
     /// Lists the notes to remember once the pod is reaped; none if the pod is not to be reaped.

@@ -1,6 +1,6 @@
-//! All rules: first their order, in three tables, then each rule as a function. Each rule is
-//! independent of the others, so that `explain` can evaluate a late rule although an early one
-//! applies.
+//! All rules: first their order, in three tables, then each rule as a function, and what follows if
+//! none of them keeps the pod. Each rule is independent of the others, so that `explain` can evaluate
+//! a late rule although an early one keeps the pod.
 
 use itertools::Itertools as _;
 use jiff::SignedDuration;
@@ -8,15 +8,16 @@ use jiff::SignedDuration;
 use super::{
     Policy,
     context::PodContext,
-    reason::{
-        Cause, Finding, Missing, NoCause, NoTie, Note, ReasonCode as Code, Seen, does_not_apply,
-        lacks_fact,
-    },
+    reason::{Cause, Missing, NoTie, Note, ReasonCode as Code, Seen},
     same_kind,
     storage::{disk_of_several, given_up_until, waits_with_a_path},
     tie::Tie,
 };
-use crate::facts::{Containers, JOB_TRACKING, OptOut, Owner, PodFacts, Ready};
+use crate::facts::{Containers, OptOut, Owner, PodFacts, Ready, Unread};
+
+/// The result of a rule: what it saw if it lets the pod pass, or the cause for which it keeps the pod.
+/// A rule that lacks a fact keeps the pod too.
+pub type Finding = Result<Seen, Cause>;
 
 /// A row of the table.
 pub struct Rule {
@@ -38,8 +39,7 @@ macro_rules! rules {
     )*};
 }
 
-// Each row has the reasons, the question and the function that evaluates it. No rule depends on
-// another one.
+// Each row has the reasons, the question and the function that evaluates it.
 rules! {
     /// They need the nodes, the pods and the namespaces.
     NODE_RULES {
@@ -73,9 +73,11 @@ rules! {
             "Could two machines write to its disk, and is its node not fenced?" => shared_disk;
         OwnerKind,
             "Is the kind of its owner, or of the workload above it, one of --manual-owner-kind?" => owner_kind;
-        Stuck, "Has it passed every rule above?" => nothing_keeps;
     }
 }
+
+/// The question after the last rule. If the answer is yes, the pod is reaped.
+pub const PASSED_ALL: &str = "Has it passed every rule above?";
 
 /// Lists all rules in their order. The number of a rule is its position, counted from 1.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
@@ -88,44 +90,38 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
 
 fn mirror_pod(case: &PodContext<'_>) -> Finding {
     if case.pod.mirror {
-        Ok(Cause::Mirror)
-    } else {
-        does_not_apply(Seen::NoMirror)
+        return Err(Cause::Mirror);
     }
+    Ok(Seen::NoMirror)
 }
 
 fn opted_out(case: &PodContext<'_>) -> Finding {
     let node = case.known().and_then(|node| node.opted_out.as_ref());
     let of_node = node.map(|value| (OptOut::Node, value));
     match case.pod.opts_out().or(of_node) {
-        Some((by, value)) => Ok(Cause::OptedOut {
+        Some((by, value)) => Err(Cause::OptedOut {
             by,
             value: value.clone(),
         }),
-        None => does_not_apply(Seen::NoOptOut),
+        None => Ok(Seen::NoOptOut),
     }
 }
 
 fn node_gone(case: &PodContext<'_>) -> Finding {
-    if !case.nowhere() {
-        let name = case.node_name().to_owned();
-        return does_not_apply(match case.known() {
-            Some(_) => Seen::NodeExists(name),
-            None => Seen::NodeUnknown(name),
-        });
+    match &case.node {
+        Ok(Some(node)) => Ok(Seen::NodeExists(node.name.clone())),
+        Err(_) => Ok(Seen::NodeUnread),
+        // Finalizers block the deletion of the pod, whoever requests it.
+        Ok(None) if case.pod.finalizers_of_others().next().is_some() => Ok(Seen::GoneAndHeld),
+        Ok(None) => Err(Cause::NodeGone(case.pod.node.clone())),
     }
-    // Finalizers block the deletion of the pod, whoever requests it.
-    if held_by(case.pod).next().is_some() {
-        return does_not_apply(Seen::GoneAndHeld);
-    }
-    Ok(Cause::NodeGone(case.pod.node.clone()))
 }
 
 fn node_ready(case: &PodContext<'_>) -> Finding {
-    if case.known().is_none_or(|node| node.ready != Ready::True) {
-        return does_not_apply(case.ready());
+    if case.known().is_some_and(|node| node.ready == Ready::True) {
+        return Err(Cause::NodeReady);
     }
-    Ok(Cause::NodeReady)
+    Ok(case.ready())
 }
 
 /// The deletion of a pod is overdue at the earliest from the moment at which it was requested.
@@ -134,76 +130,75 @@ fn requested_lately(case: &PodContext<'_>) -> Finding {
     let requested = pod.deletion_requested().unwrap_or(pod.deletion_deadline());
     let ago = case.now.duration_since(requested);
     if ago >= threshold {
-        return does_not_apply(Seen::Requested { ago, threshold });
+        return Ok(Seen::Requested { ago, threshold });
     }
     let cut = case
         .known()
         .and_then(|node| pod.grace_cut_at(node, case.now));
-    Ok(match cut.filter(|_| !ago.is_negative()) {
-        Some(_) => Cause::RequestedLately { ago, threshold },
-        None => Cause::NotOverdue {
+    Err(if cut.is_some() && !ago.is_negative() {
+        Cause::RequestedLately { ago, threshold }
+    } else {
+        Cause::NotOverdue {
             overdue: case.now.duration_since(pod.deletion_deadline()),
             threshold,
             grace_cut: None,
-        },
+        }
     })
 }
 
 fn leaf_node(case: &PodContext<'_>) -> Finding {
-    let name = || case.node_name().to_owned();
-    match case.known() {
-        None if case.nowhere() => does_not_apply(Seen::Nowhere),
-        None => does_not_apply(Seen::LeafUnknown(name())),
-        Some(node) => match &node.leaf {
-            Some(leaf) => Ok(Cause::Leaf(leaf.clone())),
-            None => does_not_apply(Seen::NoLeaf(name())),
+    match &case.node {
+        Ok(None) => Ok(Seen::Nowhere),
+        Err(_) => Ok(Seen::NodeUnread),
+        Ok(Some(node)) => match &node.leaf {
+            Some(leaf) => Err(Cause::Leaf(leaf.clone())),
+            None => Ok(Seen::NoLeaf(node.name.clone())),
         },
     }
 }
 
 fn facts_unread(case: &PodContext<'_>) -> Finding {
-    let unread = match case.known() {
-        None if case.nowhere() => None,
-        None => Some(case.node_unread()),
-        Some(node) => match (&case.pod.in_namespace, &node.unread_lease) {
-            (Err(unread), _) => Some(Missing::Namespace(unread.clone())),
-            // The lease shows whether the kubelet is silent. A kubelet that reports Ready=False is
-            // not silent, so its lease cannot change a verdict.
-            (_, Some(unread)) if matches!(node.ready, Ready::Unknown | Ready::Absent) => {
-                Some(Missing::Lease(unread.clone()))
-            }
-            _ => None,
-        },
+    let Some(node) = case.required_node()? else {
+        return Ok(Seen::AllRead);
     };
-    match unread {
-        Some(fact) => Ok(Cause::Unread(fact)),
-        None => does_not_apply(Seen::AllRead),
+    if let Err(unread) = &case.pod.in_namespace {
+        return Err(Cause::Unread(Missing::Namespace(unread.clone())));
+    }
+    match &node.unread_lease {
+        // The lease shows whether the kubelet is silent. A kubelet that reports Ready=False is
+        // not silent, so its lease cannot change a verdict.
+        Some(unread) if matches!(node.ready, Ready::Unknown | Ready::Absent) => {
+            Err(Cause::Unread(Missing::Lease(unread.clone())))
+        }
+        _ => Ok(Seen::AllRead),
     }
 }
 
 fn node_just_failed(case: &PodContext<'_>) -> Finding {
-    let node = case.required_node()?;
+    let Some(node) = case.required_node()? else {
+        return Ok(Seen::Nowhere);
+    };
     if node.ready == Ready::True {
         // The transition time of a Ready node says since when the node is Ready, not since when it
         // is NotReady.
-        return does_not_apply(case.ready());
+        return Ok(case.ready());
     }
     let threshold = case.policy.reap_older_than;
     let Some(since) = node.not_ready_since(case.now) else {
-        return Ok(Cause::NodeJustFailed {
+        return Err(Cause::NodeJustFailed {
             time: None,
             threshold,
         });
     };
     let passed = case.now.duration_since(since);
     let time = passed.max(SignedDuration::ZERO);
-    if passed >= threshold {
-        return does_not_apply(Seen::NotReadyFor { time, threshold });
+    if passed < threshold {
+        return Err(Cause::NodeJustFailed {
+            time: Some(time),
+            threshold,
+        });
     }
-    Ok(Cause::NodeJustFailed {
-        time: Some(time),
-        threshold,
-    })
+    Ok(Seen::NotReadyFor { time, threshold })
 }
 
 // The rules about signs of life.
@@ -212,15 +207,15 @@ fn not_overdue(case: &PodContext<'_>) -> Finding {
     let threshold = case.policy.reap_older_than;
     let overdue = case.now.duration_since(case.overdue_since());
     let grace_cut = case.grace_cut_short();
-    if overdue >= threshold {
-        return does_not_apply(Seen::Overdue {
+    if overdue < threshold {
+        // A pod within its grace period has none that is cut short.
+        return Err(Cause::NotOverdue {
             overdue,
             threshold,
             grace_cut,
         });
     }
-    // A pod within its grace period has none that is cut short.
-    Ok(Cause::NotOverdue {
+    Ok(Seen::Overdue {
         overdue,
         threshold,
         grace_cut,
@@ -228,15 +223,17 @@ fn not_overdue(case: &PodContext<'_>) -> Finding {
 }
 
 fn kubelet_alive(case: &PodContext<'_>) -> Finding {
-    let node = case.required_node()?;
+    let Some(node) = case.required_node()? else {
+        return Ok(Seen::Nowhere);
+    };
     if !case.has_life() {
-        return lacks_fact(Missing::Life);
+        return Err(Cause::Unread(Missing::Life));
     }
     let signs = node.signs_of_life(case.now);
     if !signs.is_empty() {
         // The kubelet's reports are current only while the kubelet reports.
         let reports = node.ready == Ready::False;
-        return Ok(Cause::Alive {
+        return Err(Cause::Alive {
             ready: node.ready,
             signs,
             now: case.now,
@@ -246,8 +243,10 @@ fn kubelet_alive(case: &PodContext<'_>) -> Finding {
         });
     }
     match node.unread() {
-        Some(why) if node.ready != Ready::True => lacks_fact(Missing::OtherLeases(why.clone())),
-        _ => does_not_apply(Seen::LastHeard {
+        Some(why) if node.ready != Ready::True => {
+            Err(Cause::Unread(Missing::OtherLeases(why.clone())))
+        }
+        _ => Ok(Seen::LastHeard {
             heard: node.last_heard().cloned(),
             now: case.now,
         }),
@@ -257,109 +256,121 @@ fn kubelet_alive(case: &PodContext<'_>) -> Finding {
 /// The API server has just renewed leases, so a majority of the members of etcd writes. If fewer
 /// nodes of members are Ready, at least one of the NotReady machines is alive.
 fn etcd_member(case: &PodContext<'_>) -> Finding {
-    let node = case.required_node()?;
+    let Some(node) = case.required_node()? else {
+        return Ok(Seen::Nowhere);
+    };
     let Some(quorum) = node.etcd else {
-        return does_not_apply(Seen::NoEtcd);
+        return Ok(Seen::NoEtcd);
     };
     if quorum.is_met() {
-        return does_not_apply(Seen::EtcdMajority(quorum));
+        return Ok(Seen::EtcdMajority(quorum));
     }
     match node.fenced(case.now) {
-        Some(mark) => does_not_apply(Seen::EtcdFenced(mark.to_owned())),
-        None => Ok(Cause::EtcdMember(quorum)),
+        Some(mark) => Ok(Seen::EtcdFenced(mark.to_owned())),
+        None => Err(Cause::EtcdMember(quorum)),
     }
 }
 
 fn finalizers(case: &PodContext<'_>) -> Finding {
-    let finalizers = held_by(case.pod).cloned().collect_vec();
-    if finalizers.is_empty() {
-        return does_not_apply(if case.pod.held_by_job() {
-            Seen::HeldByJob
-        } else {
-            Seen::Unheld
-        });
+    let finalizers = case.pod.finalizers_of_others().map(str::to_owned);
+    let finalizers = finalizers.collect_vec();
+    if !finalizers.is_empty() {
+        return Err(Cause::Finalizers(finalizers));
     }
-    Ok(Cause::Finalizers(finalizers))
-}
-
-/// Lists the finalizers other than the Job controller's. A finalizer with an empty name blocks the
-/// deletion too.
-fn held_by(pod: &PodFacts) -> impl Iterator<Item = &String> {
-    pod.finalizers.iter().filter(|name| *name != JOB_TRACKING)
+    Ok(if case.pod.held_by_job() {
+        Seen::HeldByJob
+    } else {
+        Seen::Unheld
+    })
 }
 
 // The rules about storage.
 
-/// Returns the ties that `is` selects, for a rule that they give its cause. The error says that the pod
-/// has none.
-fn ties_that(
+/// Answers the question of a rule by the ties that `is` selects: `find` answers it if there are any. If
+/// there are `none`, the pod passes.
+fn by_ties(
     case: &PodContext<'_>,
     is: fn(&Tie) -> bool,
     none: NoTie,
-) -> Result<Vec<Tie>, NoCause> {
-    let ties = case.ties()?.iter().filter(|tie| is(tie)).cloned();
-    let ties = ties.collect_vec();
+    find: impl FnOnce(Vec<Tie>) -> Finding,
+) -> Finding {
+    let Some(ties) = case.ties()? else {
+        return Ok(Seen::Nowhere);
+    };
+    let ties = ties.iter().filter(|tie| is(tie)).cloned().collect_vec();
     if !ties.is_empty() {
-        return Ok(ties);
+        return find(ties);
     }
-    Err(NoCause::Seen(match &case.required_storage()?.claims {
-        Err(why) => Seen::ClaimsUnread(why.clone()),
-        Ok(claims) => Seen::Claims {
-            none,
-            claims: claims.iter().map(|claim| claim.name.clone()).collect(),
-        },
-    }))
+    let claims = case.required_storage()?.claims.as_ref();
+    Ok(Seen::NoTie {
+        none,
+        claims: claims
+            .map(|claims| claims.iter().map(|claim| claim.name.clone()).collect())
+            .map_err(Unread::clone),
+    })
 }
 
 fn claim_goes(case: &PodContext<'_>) -> Finding {
-    ties_that(case, Tie::goes, NoTie::Goes).map(Cause::ClaimsGo)
+    by_ties(case, Tie::goes, NoTie::Goes, |ties| {
+        Err(Cause::ClaimsGo(ties))
+    })
 }
 
 fn data_on_node(case: &PodContext<'_>) -> Finding {
-    let paths = case.paths_that_keep().to_vec();
-    match ties_that(case, Tie::is_pinned, NoTie::Pinned) {
-        Ok(ties) => Ok(Cause::Pinned { ties, paths }),
-        Err(NoCause::Seen(Seen::Claims { .. } | Seen::ClaimsUnread(_))) if !paths.is_empty() => {
-            Ok(Cause::HostPath(paths))
-        }
-        Err(none) => Err(none),
+    let paths = case.paths_that_keep();
+    let pinned = by_ties(case, Tie::is_pinned, NoTie::Pinned, |ties| {
+        let paths = paths.to_vec();
+        Err(Cause::Pinned { ties, paths })
+    });
+    match pinned {
+        Ok(Seen::NoTie { .. }) if !paths.is_empty() => Err(Cause::HostPath(paths.to_vec())),
+        pinned => pinned,
     }
 }
 
 fn volume_confined(case: &PodContext<'_>) -> Finding {
-    ties_that(case, Tie::is_confined, NoTie::Confined).map(Cause::Confined)
+    by_ties(case, Tie::is_confined, NoTie::Confined, |ties| {
+        Err(Cause::Confined(ties))
+    })
 }
 
 fn given_up_lately(case: &PodContext<'_>) -> Finding {
     let is_given_up = |tie: &Tie| tie.given_up_from().is_some();
-    let ties = ties_that(case, is_given_up, NoTie::GivenUp)?;
-    match given_up_until(&ties).filter(|until| *until > case.now) {
-        Some(until) => Ok(Cause::GivenUp { ties, until }),
-        None => does_not_apply(Seen::GivenUp(ties)),
-    }
+    by_ties(
+        case,
+        is_given_up,
+        NoTie::GivenUp,
+        |ties| match given_up_until(&ties).filter(|until| *until > case.now) {
+            Some(until) => Err(Cause::GivenUp { ties, until }),
+            None => Ok(Seen::GivenUp(ties)),
+        },
+    )
 }
 
 fn volume_unverified(case: &PodContext<'_>) -> Finding {
-    case.required_node()?;
-    if let Err(why) = &case.required_storage()?.claims {
-        return Ok(Cause::TooManyClaims(why.clone()));
+    let unverified = by_ties(case, Tie::is_unverified, NoTie::Unverified, |ties| {
+        Err(Cause::Unverified(ties))
+    });
+    match unverified {
+        Ok(Seen::NoTie {
+            claims: Err(why), ..
+        }) => Err(Cause::TooManyClaims(why)),
+        unverified => unverified,
     }
-    ties_that(case, Tie::is_unverified, NoTie::Unverified).map(Cause::Unverified)
 }
 
 fn shared_disk(case: &PodContext<'_>) -> Finding {
-    let node = case.required_node()?;
-    let disk = disk_of_several(case.pod, node, case.required_storage()?);
-    if matches!(disk, Ok(None)) {
-        return does_not_apply(Seen::NoSharedDisk);
-    }
-    if let Some(mark) = node.fenced(case.now) {
-        return does_not_apply(Seen::Fenced(mark.to_owned()));
-    }
-    match disk {
-        Ok(Some(disk)) => Ok(Cause::SharedDisk(disk)),
-        Ok(None) => does_not_apply(Seen::NoSharedDisk),
-        Err(why) => lacks_fact(Missing::Attachment(why)),
+    let Some(node) = case.required_node()? else {
+        return Ok(Seen::Nowhere);
+    };
+    let cause = match disk_of_several(case.pod, node, case.required_storage()?) {
+        Ok(None) => return Ok(Seen::NoSharedDisk),
+        Ok(Some(disk)) => Cause::SharedDisk(disk),
+        Err(why) => Cause::Unread(Missing::Attachment(why)),
+    };
+    match node.fenced(case.now) {
+        Some(mark) => Ok(Seen::Fenced(mark.to_owned())),
+        None => Err(cause),
     }
 }
 
@@ -379,16 +390,17 @@ fn owner_kind(case: &PodContext<'_>) -> Finding {
         kinds.any(|kind| same_kind(kind, &owner.kind))
     };
     match owners.clone().find(flagged) {
-        Some(owner) => Ok(Cause::OwnerKind(owner.clone())),
-        None => does_not_apply(Seen::OtherOwners {
+        Some(owner) => Err(Cause::OwnerKind(owner.clone())),
+        None => Ok(Seen::OtherOwners {
             owners: owners.map(|owner| owner.kind.clone()).collect(),
             named: manual_owner_kinds.clone(),
         }),
     }
 }
 
-fn nothing_keeps(case: &PodContext<'_>) -> Finding {
-    let (node, ties) = (case.required_node()?, case.ties()?);
+/// Returns why a pod that passed all rules is reaped; `None` if its node or its ties are not known.
+pub(super) fn stuck(case: &PodContext<'_>) -> Option<Cause> {
+    let (node, ties) = (case.known()?, case.ties().ok()??);
     let paths_stay = waits_with_a_path(case.pod).then(|| Note::PathsStay {
         paths: case.pod.host_paths.clone(),
         node: node.name.clone(),
@@ -403,7 +415,7 @@ fn nothing_keeps(case: &PodContext<'_>) -> Finding {
         .chain(no_spare.map(Note::NoSpare));
     let of_paths = case.unneeded().filter(|_| waits_with_a_path(case.pod));
     let unneeded = ties.iter().filter_map(Tie::unneeded).chain(of_paths);
-    Ok(Cause::Stuck {
+    Some(Cause::Stuck {
         unneeded: unneeded.collect(),
         notes: notes.collect(),
     })

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     facts::{
-        AffinityTerm, Containers, Heard, KubeletSays, Leaf, LeafKind, Place, Requirement, SignBy,
+        AffinityTerm, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, Place, Read, Requirement,
+        SignBy,
     },
     words::{about, human_duration, joined},
 };
@@ -135,7 +136,7 @@ pub fn kubelet_reports(fault: Option<KubeletSays>) -> &'static str {
 }
 
 /// Lists signs of life as a phrase.
-pub(super) fn signs_of_life(signs: &[Heard], now: Timestamp) -> String {
+pub(super) fn signs_of_life(signs: &[Heartbeat], now: Timestamp) -> String {
     signs.iter().map(|sign| reported(sign, now)).join(", ")
 }
 
@@ -190,10 +191,11 @@ pub(super) fn without_node(node: Option<&str>) -> String {
 }
 
 /// Says what none of the PVCs does.
-pub(super) fn none_of(none: NoTie, claims: &[String]) -> String {
-    match joined(claims, ", ") {
-        Some(claims) => format!("{none}: {claims}."),
-        None => "It uses no PVC.".to_owned(),
+pub(super) fn none_of(none: NoTie, claims: &Read<Vec<String>>) -> String {
+    match claims {
+        Err(why) => format!("Its PVCs were not looked up: {why}."),
+        Ok(claims) if claims.is_empty() => "It uses no PVC.".to_owned(),
+        Ok(claims) => format!("{none}: {}.", claims.join(", ")),
     }
 }
 
@@ -204,7 +206,7 @@ pub(super) fn owned_by(kinds: &[String]) -> String {
 }
 
 /// Formats the last heartbeat of a machine, its age and its source, as a sentence.
-pub(super) fn last_heartbeat(last: Option<&Heard>, now: Timestamp) -> String {
+pub(super) fn last_heartbeat(last: Option<&Heartbeat>, now: Timestamp) -> String {
     let Some(last) = last else {
         return "No heartbeat of its machine is known.".to_owned();
     };
@@ -213,7 +215,7 @@ pub(super) fn last_heartbeat(last: Option<&Heard>, now: Timestamp) -> String {
 }
 
 /// Formats a heartbeat with its age: "its kubelet renewed its lease 4s ago".
-pub fn reported(Heard { by, at, what }: &Heard, now: Timestamp) -> String {
+pub fn reported(Heartbeat { by, at, what }: &Heartbeat, now: Timestamp) -> String {
     let age = human_duration(now.duration_since(*at));
     let what = what.as_deref().unwrap_or("something on it");
     match by {
@@ -227,7 +229,7 @@ pub fn reported(Heard { by, at, what }: &Heard, now: Timestamp) -> String {
 }
 
 /// Formats the age and the source of a heartbeat: "4s ago (lease)".
-pub fn heard(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
+pub fn heard(Heartbeat { by, at, .. }: &Heartbeat, now: Timestamp) -> String {
     format!("{} ago ({by})", about(now.duration_since(*at)))
 }
 

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Policy,
     context::PodContext,
-    reason::{NoCause, SharedDisk},
+    reason::{Cause, SharedDisk},
     tie::{Doubt, Location, Owned, Tie, TieKind, Wanted},
 };
 use crate::facts::{
@@ -49,15 +49,17 @@ impl Reach {
 }
 
 impl PodContext<'_> {
-    /// Returns the ties between the pod and its PVCs, for a rule that needs them.
-    pub(super) fn ties(&self) -> Result<&[Tie], NoCause> {
-        let node = self.required_node()?;
+    /// Returns the ties between the pod and its PVCs, for a rule that needs them; `None` without a node.
+    pub(super) fn ties(&self) -> Result<Option<&[Tie]>, Cause> {
+        let Some(node) = self.required_node()? else {
+            return Ok(None);
+        };
         let storage = self.required_storage()?;
         let ties = self.ties.get_or_init(|| {
             let claims = storage.claims().iter();
             claims.flat_map(|claim| self.ties_to(claim, node)).collect()
         });
-        Ok(ties)
+        Ok(Some(ties))
     }
 
     /// Returns the ties between the pod and one of its PVCs: why the PVC is deleted with the pod, if it
@@ -67,7 +69,8 @@ impl PodContext<'_> {
         claim: &ClaimFacts,
         node: &NodeFacts,
     ) -> impl Iterator<Item = Tie> {
-        let volume = match &claim.state {
+        let retained = is_retained(claim);
+        let volume = match &claim.read.state {
             ClaimState::Bound(bound) => Some(&bound.volume.name),
             ClaimState::WithoutVolume { missing, .. } => missing.as_ref(),
             ClaimState::Unread(_) | ClaimState::Absent => None,
@@ -79,6 +82,7 @@ impl PodContext<'_> {
         kinds.map(move |kind| Tie {
             pvc: pvc.clone(),
             volume: volume.clone(),
+            retained,
             kind,
         })
     }
@@ -92,28 +96,25 @@ impl PodContext<'_> {
     /// pod again wants its PVCs too.
     fn why_it_goes(&self, claim: &ClaimFacts) -> Option<TieKind> {
         let unneeded = self.unneeded();
-        let retained = claim
-            .bound()
-            .is_some_and(|bound| bound.volume.reclaim_policy.as_deref() == Some("Retain"));
         if claim.owned && claim.ephemeral {
-            return Some(TieKind::Ephemeral { retained });
+            return Some(TieKind::Ephemeral);
         }
-        if !claim.owned && claim.deletion.is_none() {
+        if !claim.owned && claim.read.deletion.is_none() {
             return None;
         }
         if let Some(why @ Unneeded::Namespace) = unneeded {
-            return Some(TieKind::Unwanted { why, retained });
+            return Some(TieKind::Unwanted(why));
         }
         if let Some(from) = self.given_up_from(claim) {
-            return Some(TieKind::GivenUp { from, retained });
+            return Some(TieKind::GivenUp { from });
         }
-        Some(match (claim.deletion, unneeded) {
-            (None, Some(why)) => TieKind::Unwanted { why, retained },
-            _ if retained => TieKind::Retained,
-            (Some(at), _) if claim.finalizers.is_empty() => TieKind::Goes(Wanted::Deleted(at)),
+        Some(match (claim.read.deletion, unneeded) {
+            (None, Some(why)) => TieKind::Unwanted(why),
+            _ if is_retained(claim) => TieKind::Retained,
+            (Some(at), _) if claim.read.finalizers.is_empty() => TieKind::Goes(Wanted::Deleted(at)),
             (Some(at), _) => TieKind::Goes(Wanted::DeletedAndHeld {
                 at,
-                finalizers: claim.finalizers.clone(),
+                finalizers: claim.read.finalizers.clone(),
             }),
             (None, None) => TieKind::Goes(Wanted::Owned(self.wanted_by_set())),
         })
@@ -122,7 +123,7 @@ impl PodContext<'_> {
     /// Returns why a PVC that the pod owns may be wanted, by the `StatefulSet` that controls the pod.
     fn wanted_by_set(&self) -> Owned {
         match self.storage.and_then(|it| it.set.as_ref()) {
-            _ if !self.pod.of_stateful_set() => Owned::WithoutSet,
+            _ if self.pod.stateful_set().is_none() => Owned::WithoutSet,
             Some(Ok(_)) => Owned::SetWantsPod,
             Some(Err(why)) => Owned::SetUnread(why.clone()),
             None => Owned::SetNotRead,
@@ -133,10 +134,10 @@ impl PodContext<'_> {
     /// was deleted after the node failed, and only pods keep it. Until then its volume can
     /// still be set to `Retain`. `None` for any other PVC.
     fn given_up_from(&self, claim: &ClaimFacts) -> Option<Timestamp> {
-        let at = claim.deletion?;
+        let at = claim.read.deletion?;
         let since = self.known()?.not_ready_since(self.now)?;
         let from = at.saturating_add(self.policy.given_up_after()).ok()?;
-        (at > since && claim.finalizers.is_empty()).then_some(from)
+        (at > since && claim.read.finalizers.is_empty()).then_some(from)
     }
 
     /// Returns how the data of the PVC `claim` ties the pod to `node`; `None` if it does not. `going`
@@ -148,7 +149,7 @@ impl PodContext<'_> {
         node: &NodeFacts,
         going: Option<&TieKind>,
     ) -> Option<TieKind> {
-        let bound = match &claim.state {
+        let bound = match &claim.read.state {
             ClaimState::Unread(why) => {
                 return Some(TieKind::Unverified(Doubt::Unread(why.clone())));
             }
@@ -172,7 +173,7 @@ impl PodContext<'_> {
         match (volume_reach(claim, bound, node), self.unneeded()) {
             (Reach::Pinned | Reach::Confined, Some(why)) => Some(TieKind::Unneeded {
                 why,
-                goes: claim.owned || claim.deletion.is_some(),
+                goes: claim.owned || claim.read.deletion.is_some(),
             }),
             (Reach::Pinned, None) => Some(TieKind::Pinned(location())),
             (Reach::Confined, None) => Some(TieKind::Confined(location())),
@@ -215,13 +216,13 @@ impl PodContext<'_> {
     }
 
     fn fears_for(&self, claim: &ClaimFacts) -> bool {
-        claim.deletion.is_none() && matches!(self.why_it_goes(claim), Some(TieKind::Goes(_)))
+        claim.read.deletion.is_none() && matches!(self.why_it_goes(claim), Some(TieKind::Goes(_)))
     }
 
     /// Reports whether a verdict depends on the `StatefulSet` that controls the pod, as the one that
     /// may want the pod again.
     pub fn needs_set(&self) -> bool {
-        let node = self.known().filter(|_| self.pod.of_stateful_set());
+        let node = self.known().filter(|_| self.pod.stateful_set().is_some());
         let (Some(node), Some(storage)) = (node, self.storage) else {
             return false;
         };
@@ -229,7 +230,7 @@ impl PodContext<'_> {
             let is_local = |bound| volume_reach(claim, bound, node).is_local();
             self.fears_for(claim)
                 || !is_temporary(self.why_it_goes(claim).as_ref())
-                    && claim.bound().is_some_and(is_local)
+                    && claim.read.bound().is_some_and(is_local)
         };
         waits_with_a_path(self.pod) || storage.claims().iter().any(depends)
     }
@@ -237,10 +238,13 @@ impl PodContext<'_> {
 
 /// Reports whether nobody misses the data of a PVC. Only `shared-disk` needs to know its volume.
 fn is_temporary(going: Option<&TieKind>) -> bool {
-    matches!(
-        going,
-        Some(TieKind::Ephemeral { .. } | TieKind::GivenUp { .. })
-    )
+    matches!(going, Some(TieKind::Ephemeral | TieKind::GivenUp { .. }))
+}
+
+/// Reports whether the volume stays when the PVC is deleted.
+fn is_retained(claim: &ClaimFacts) -> bool {
+    let bound = claim.read.bound();
+    bound.is_some_and(|bound| bound.volume.reclaim_policy.as_deref() == Some("Retain"))
 }
 
 /// Reports whether the pod may write to a path of its node, and its controller waits for its end
@@ -249,9 +253,9 @@ pub fn waits_with_a_path(pod: &PodFacts) -> bool {
     pod.controller.is_some() && !pod.is_replaced_early() && !pod.host_paths.is_empty()
 }
 
-/// Returns the terms of a volume's affinity that decide which nodes reach the volume, each with its
-/// place in the affinity; or the answer, if these terms are not needed for it.
-fn deciding_terms(volume: &VolumeFacts) -> Result<Vec<(usize, &AffinityTerm)>, Reach> {
+/// Returns the terms of a volume's affinity that decide which nodes reach the volume; or the answer, if
+/// these terms are not needed for it.
+fn deciding_terms(volume: &VolumeFacts) -> Result<Vec<&AffinityTerm>, Reach> {
     if volume.storage == Place::StrictLocal {
         return Err(Reach::Pinned);
     }
@@ -260,18 +264,16 @@ fn deciding_terms(volume: &VolumeFacts) -> Result<Vec<(usize, &AffinityTerm)>, R
         return Err(Reach::Free);
     }
     // In Kubernetes, a term without requirements matches no node, so it allows no further node.
-    let has_any = |(_, term): &(usize, &AffinityTerm)| term.fields || !term.requirements.is_empty();
-    let terms = volume.affinity.iter().enumerate().filter(has_any);
-    let terms = terms.collect_vec();
-    let is_left = |(_, term): &(usize, &AffinityTerm)| {
-        term.fields || term.requirements.iter().any(|it| !it.of_zone())
-    };
+    let has_any = |term: &&AffinityTerm| term.fields || !term.requirements.is_empty();
+    let terms = volume.affinity.iter().filter(has_any).collect_vec();
+    let is_left =
+        |term: &&AffinityTerm| term.fields || term.requirements.iter().any(|it| !it.of_zone());
     // It is not known which nodes share a directory that no affinity ties to nodes.
     if terms.is_empty() || is_directory && !terms.iter().all(is_left) {
         return Err(Reach::Confined);
     }
     // A node may come up in that zone at any time.
-    if terms.iter().any(|(_, term)| term.selector() == Ok(None)) {
+    if terms.iter().any(|term| term.selector() == Ok(None)) {
         return Err(Reach::Free);
     }
     Ok(terms)
@@ -280,7 +282,7 @@ fn deciding_terms(volume: &VolumeFacts) -> Result<Vec<(usize, &AffinityTerm)>, R
 /// Returns the label selectors of the nodes that decide which nodes reach the volume.
 pub fn selectors(volume: &VolumeFacts) -> impl Iterator<Item = String> {
     let terms = deciding_terms(volume).unwrap_or_default().into_iter();
-    terms.filter_map(|(_, term)| term.selector().ok().flatten())
+    terms.filter_map(|term| term.selector().ok().flatten())
 }
 
 /// Classifies the volume of a PVC by the nodes that reach it. Zones and regions are ignored: a node may
@@ -292,15 +294,16 @@ pub fn volume_reach(claim: &ClaimFacts, bound: &BoundClaim, node: &NodeFacts) ->
         Err(reach) => return reach,
     };
     let mut unverified = None;
-    for (place, term) in &terms {
-        let allowed = claim.allowed.get(*place).map(Read::as_ref);
-        match (term.selector(), allowed) {
-            (Err(why), _) => unverified = Some(why),
-            (_, None) => unverified = Some(Unread("they were not looked up".to_owned())),
-            (_, Some(Err(why))) => unverified = Some(why.clone()),
+    for term in &terms {
+        let allowed = term.selector().and_then(|selector| {
+            let nodes = selector.and_then(|it| claim.allowed.get(&it).cloned());
+            nodes.unwrap_or_else(|| Err(Unread("they were not looked up".to_owned())))
+        });
+        match allowed {
+            Err(why) => unverified = Some(why),
             // Another node of the same hostname has another disk.
-            (_, Some(Ok(_))) if is_directory(volume) && names_only(term, node) => {}
-            (_, Some(Ok(nodes))) => {
+            Ok(_) if is_directory(volume) && names_only(term, node) => {}
+            Ok(nodes) => {
                 if nodes.iter().any(|name| *name != node.name) {
                     return Reach::Free;
                 }
@@ -310,7 +313,7 @@ pub fn volume_reach(claim: &ClaimFacts, bound: &BoundClaim, node: &NodeFacts) ->
     if let Some(why) = unverified {
         return Reach::Unverified(why);
     }
-    if terms.iter().all(|(_, term)| names_only(term, node)) {
+    if terms.iter().all(|term| names_only(term, node)) {
         return Reach::Pinned;
     }
     Reach::Confined
@@ -346,7 +349,7 @@ pub(super) fn disk_of_several(
 ) -> Read<Option<SharedDisk>> {
     let mut unread = Ok(None);
     for claim in storage.claims() {
-        let Some(bound) = claim.bound() else {
+        let Some(bound) = claim.read.bound() else {
             continue;
         };
         if volume_reach(claim, bound, node).is_local() {

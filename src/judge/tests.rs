@@ -9,7 +9,7 @@ use pod_reaper_test_support::pages;
 use crate::{
     judge::{
         ReasonCode, Verdict,
-        rules::{LIFE_RULES, NODE_RULES, STORAGE_RULES, rules},
+        rules::{LIFE_RULES, NODE_RULES, PASSED_ALL, STORAGE_RULES, rules},
     },
     outcome::OutcomeCode,
 };
@@ -45,15 +45,16 @@ fn the_page_of_reasons_is_current() {
     for code in ReasonCode::ALL {
         let (verdict, means) = (code.verdict(), code.means());
         let means = with_options_quoted(means);
-        let by = (1..)
+        let by_rules = (1..)
             .zip(rules())
             .filter(|(_, rule)| rule.gives.contains(&code))
-            .map(|(number, _)| number.to_string())
-            .collect::<Vec<_>>();
+            .map(|(number, _)| number);
+        let last = (code == ReasonCode::Stuck).then(|| rules().count() + 1);
+        let by = by_rules.chain(last).collect::<Vec<_>>();
         let by = match by.as_slice() {
             [] => "Limit".to_owned(),
             [number] => format!("Rule {number}"),
-            [first @ .., last] => format!("Rules {} and {last}", first.join(", ")),
+            [first @ .., last] => format!("Rules {} and {last}", first.iter().format(", ")),
         };
         write!(page, "\n### `{code}`\n\n{by}, `{verdict}`. {means}\n").unwrap();
     }
@@ -86,17 +87,19 @@ fn the_table_of_rules_is_current() {
     let of_tables = tables.into_iter().flat_map(|(facts, rules)| {
         let first = format!("*{facts}:* ");
         let facts = [first].into_iter().chain(std::iter::repeat(String::new()));
-        facts.zip(rules)
+        let rows = rules.iter().map(|rule| (rule.asks, rule.gives));
+        facts.zip(rows)
     });
+    let last = (String::new(), (PASSED_ALL, &[ReasonCode::Stuck][..]));
     let mut table = String::new();
-    for (number, (facts, rule)) in (1..).zip(of_tables) {
-        let asks = with_options_quoted(rule.asks);
-        let verdict = match rule.gives[0].verdict() {
+    for (number, (facts, (asks, gives))) in (1..).zip(of_tables.chain([last])) {
+        let asks = with_options_quoted(asks);
+        let verdict = match gives[0].verdict() {
             Verdict::Manual => "needs you",
             Verdict::Reap => "**reap**",
             verdict => verdict.as_str(),
         };
-        let codes = rule.gives.iter().map(|code| format!("`{code}`"));
+        let codes = gives.iter().map(|code| format!("`{code}`"));
         let codes = codes.format(", ");
         writeln!(table, "| {number} | {facts}{asks} | {verdict}, {codes} |").unwrap();
     }

@@ -16,6 +16,8 @@ pub struct Tie {
     pub pvc: String,
     /// The name of the volume that the PVC names, if it does.
     pub volume: Option<String>,
+    /// True if the volume stays when the PVC is deleted, by its reclaim policy `Retain`.
+    pub retained: bool,
     /// What the PVC means.
     pub kind: TieKind,
 }
@@ -34,12 +36,12 @@ pub enum TieKind {
     Goes(Wanted),
     /// Somebody gave the PVC up by deleting it after the node failed. The pod may be deleted `from`
     /// that time on.
-    GivenUp { from: Timestamp, retained: bool },
+    GivenUp { from: Timestamp },
     /// The PVC belongs to the pod's own generic ephemeral volume.
-    Ephemeral { retained: bool },
+    Ephemeral,
     /// The PVC goes with the pod, and nothing wants it again.
-    Unwanted { why: Unneeded, retained: bool },
-    /// The PVC goes with the pod, but its volume stays, by its reclaim policy `Retain`.
+    Unwanted(Unneeded),
+    /// The PVC goes with the pod, but its volume stays.
     Retained,
     /// No other node reaches the volume, but nothing wants the pod again. `goes` says whether the PVC
     /// is deleted with the pod, or being deleted.
@@ -115,11 +117,6 @@ pub enum Owned {
 }
 
 impl Tie {
-    /// Returns the name of the volume; empty if there is none.
-    pub fn volume(&self) -> &str {
-        self.volume.as_deref().unwrap_or_default()
-    }
-
     /// Reports whether the volume is known to be on the pod's node.
     pub fn is_pinned(&self) -> bool {
         matches!(self.kind, TieKind::Pinned(_))
@@ -148,7 +145,7 @@ impl Tie {
     /// Returns the time from which the pod may be deleted with a PVC that was given up.
     pub fn given_up_from(&self) -> Option<Timestamp> {
         match self.kind {
-            TieKind::GivenUp { from, .. } => Some(from),
+            TieKind::GivenUp { from } => Some(from),
             _ => None,
         }
     }
@@ -156,7 +153,7 @@ impl Tie {
     /// Returns why nothing wants the pod or the PVC again, if the pod passes a rule by that.
     pub fn unneeded(&self) -> Option<Unneeded> {
         match self.kind {
-            TieKind::Unwanted { why, .. } | TieKind::Unneeded { why, .. } => Some(why),
+            TieKind::Unwanted(why) | TieKind::Unneeded { why, .. } => Some(why),
             _ => None,
         }
     }
@@ -170,36 +167,50 @@ impl Tie {
 /// A phrase: what keeps the pod, or what to remember once it is reaped.
 impl fmt::Display for Tie {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (pvc, volume, why) = (&self.pvc, self.volume(), self.why());
-        let data = |retained: bool| {
-            if retained {
-                "its volume stays, by its reclaim policy Retain"
-            } else {
-                "data included"
-            }
+        let (pvc, volume) = (&self.pvc, self.volume.as_deref().unwrap_or_default());
+        let data = if self.retained {
+            "its volume stays, by its reclaim policy Retain"
+        } else {
+            "data included"
         };
         match &self.kind {
-            TieKind::Pinned(_) => write!(f, "PVC {pvc} is bound to volume {volume} ({why})"),
-            TieKind::Confined(_) => write!(f, "PVC {pvc} is bound to volume {volume}, which {why}"),
-            TieKind::Unverified(_) | TieKind::Goes(_) => write!(f, "PVC {pvc}: {why}"),
-            TieKind::GivenUp { retained, .. } => write!(
-                f,
-                "PVC {pvc} was deleted after the node failed, and disappears with its last pod, {}",
-                data(*retained)
-            ),
-            TieKind::Ephemeral { retained } => write!(
-                f,
-                "PVC {pvc} belongs to the pod alone and is deleted with it, {}",
-                data(*retained)
-            ),
-            TieKind::Unwanted { retained, .. } => write!(
-                f,
-                "PVC {pvc} is deleted with the pod, and nothing wants it again, {}",
-                data(*retained)
-            ),
-            TieKind::Retained => {
-                write!(f, "PVC {pvc} is deleted with its last pod, {}", data(true))
+            TieKind::Pinned(Location { storage, affinity }) => {
+                let how = match storage {
+                    Place::StrictLocal => "Longhorn, dataLocality strict-local".to_owned(),
+                    Place::Driver => format!(
+                        "reachable only from this node, by {}",
+                        spelled_terms(affinity)
+                    ),
+                    directory => of_directory(directory),
+                };
+                write!(f, "PVC {pvc} is bound to volume {volume} ({how})")
             }
+            TieKind::Confined(Location { storage, affinity }) => {
+                write!(f, "PVC {pvc} is bound to volume {volume}, which ")?;
+                let mut requirements = affinity.iter().flat_map(|term| &term.requirements);
+                let is_bound = requirements.any(|requirement| !requirement.of_zone());
+                if matches!(storage, Place::Driver) || is_bound {
+                    write!(f, "needs {}", spelled_terms(affinity))
+                } else {
+                    let directory = of_directory(storage);
+                    write!(f, "is a directory that other nodes may share ({directory})")
+                }
+            }
+            TieKind::Unverified(doubt) => write!(f, "PVC {pvc}: {doubt}"),
+            TieKind::Goes(wanted) => write!(f, "PVC {pvc}: {wanted}"),
+            TieKind::GivenUp { .. } => write!(
+                f,
+                "PVC {pvc} was deleted after the node failed, and disappears with its last pod, {data}"
+            ),
+            TieKind::Ephemeral => write!(
+                f,
+                "PVC {pvc} belongs to the pod alone and is deleted with it, {data}"
+            ),
+            TieKind::Unwanted(_) => write!(
+                f,
+                "PVC {pvc} is deleted with the pod, and nothing wants it again, {data}"
+            ),
+            TieKind::Retained => write!(f, "PVC {pvc} is deleted with its last pod, {data}"),
             TieKind::Unneeded {
                 why: Unneeded::Namespace,
                 ..
@@ -215,37 +226,6 @@ impl fmt::Display for Tie {
                 "its replacement waits for a node that its volume allows: {volume} needs {}",
                 spelled_terms(terms)
             ),
-        }
-    }
-}
-
-impl Tie {
-    /// Returns the evidence of a tie that keeps the pod, as a phrase; empty for other ties. For a
-    /// pinned PVC, it is how the volume is tied to the node ("local, at /mnt/d1"). For a confined
-    /// PVC, it is a clause that follows the volume's name.
-    pub fn why(&self) -> String {
-        match &self.kind {
-            TieKind::Pinned(location) => match &location.storage {
-                Place::StrictLocal => "Longhorn, dataLocality strict-local".to_owned(),
-                Place::Driver => format!(
-                    "reachable only from this node, by {}",
-                    spelled_terms(&location.affinity)
-                ),
-                directory => of_directory(directory),
-            },
-            TieKind::Confined(Location { storage, affinity }) => {
-                let mut requirements = affinity.iter().flat_map(|term| &term.requirements);
-                let is_bound = requirements.any(|requirement| !requirement.of_zone());
-                if matches!(storage, Place::Driver) || is_bound {
-                    format!("needs {}", spelled_terms(affinity))
-                } else {
-                    let directory = of_directory(storage);
-                    format!("is a directory that other nodes may share ({directory})")
-                }
-            }
-            TieKind::Unverified(doubt) => doubt.to_string(),
-            TieKind::Goes(wanted) => wanted.to_string(),
-            _ => String::new(),
         }
     }
 }

@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::meta::{HOSTNAME, Malformed, Meta, Written, cut};
 use crate::{
-    facts::{Heard, Life, NodeFacts, Read, Renewal, SignBy},
+    facts::{Heartbeat, Life, NodeFacts, Read, Renewal, SignBy},
     selector::MAX_NAME_CHARS,
 };
 
@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for RenewTime {
 }
 
 /// The Leases that name a node or a pod on it, by node; `None` if there are too many to read.
-pub type LeasesByNode = BTreeMap<String, Read<Option<Vec<RawLease>>>>;
+pub type LeasesByNode = BTreeMap<String, Option<Vec<RawLease>>>;
 
 impl RawLease {
     /// The namespace of the nodes' leases. Each lease has the name of its node.
@@ -88,14 +88,14 @@ impl RawLease {
     /// Returns the last renewal, if there was any.
     pub fn renewal(&self) -> Option<Renewal> {
         let renewal = Renewal {
-            said: self.renewed(),
+            renew_time: self.renewed(),
             stamped: self.metadata.written(RENEWED),
         };
         (renewal != Renewal::default()).then_some(renewal)
     }
 
     /// Returns the heartbeat of the lease's holder; `None` if the lease was never renewed.
-    pub fn heard(&self, now: Timestamp) -> Option<Heard> {
+    pub fn heard(&self, now: Timestamp) -> Option<Heartbeat> {
         let at = self.metadata.heard(RENEWED, self.renewed(), now)?;
         let Meta {
             namespace, name, ..
@@ -110,7 +110,7 @@ impl RawLease {
             let what = format!("Lease {namespace}/{name}, held by {holder}");
             (SignBy::OtherLease, Some(what))
         };
-        Some(Heard { by, at, what })
+        Some(Heartbeat { by, at, what })
     }
 }
 
@@ -262,7 +262,7 @@ impl Holders {
             // fail.
             Ok(None) => {
                 let what = "perhaps one of the Leases that name it, which are too many to read";
-                let heard = Heard {
+                let heard = Heartbeat {
                     by: SignBy::OtherLease,
                     at: now,
                     what: Some(what.to_owned()),

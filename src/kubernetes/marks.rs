@@ -16,8 +16,8 @@ pub struct Mark {
     /// The project or vendor that creates such nodes.
     pub maker: &'static str,
     /// The part of the node that carries the mark.
-    pub place: Place,
-    /// The key or its pattern. Empty if the place has no key.
+    pub part: NodePart,
+    /// The key or its pattern. Empty if the part has no key.
     pub key: &'static str,
     /// The pattern of the value; `None` matches any value.
     pub value: Option<&'static str>,
@@ -25,7 +25,7 @@ pub struct Mark {
 
 /// A part of a node that can carry a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum NodePart {
     Label,
     /// A taint, with any value and effect.
     Taint,
@@ -36,8 +36,8 @@ pub enum Place {
     ProviderId,
 }
 
-impl Place {
-    /// Returns the word for the place in reports and pages.
+impl NodePart {
+    /// Returns the word for the part in reports and pages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Label => "label",
@@ -53,11 +53,11 @@ impl Place {
 macro_rules! marks {
     () => { None };
     ($value:literal) => { Some($value) };
-    ($($kind:ident $maker:literal { $($place:ident $($key:literal)? $(= $value:literal)?;)* })*) => {
+    ($($kind:ident $maker:literal { $($part:ident $($key:literal)? $(= $value:literal)?;)* })*) => {
         &[$($(Mark {
             kind: LeafKind::$kind,
             maker: $maker,
-            place: Place::$place,
+            part: NodePart::$part,
             key: concat!($($key)?),
             value: marks!($($value)?),
         },)*)*]
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn the_table_of_the_book_is_made_of_the_marks() {
         let looks = |mark: &Mark| {
-            let place = mark.place.as_str();
+            let place = mark.part.as_str();
             let any = if mark.key.ends_with('…') {
                 "any "
             } else {
@@ -229,11 +229,11 @@ mod tests {
     /// lines of the labels.
     #[test]
     fn the_reapers_own_pod_is_kept_off_every_node_with_a_mark_that_scheduling_knows() {
-        let marks = |place: Place| MARKS.iter().filter(move |mark| mark.place == place);
+        let marks = |part: NodePart| MARKS.iter().filter(move |mark| mark.part == part);
         // One expression for each key, with the values of all marks with that key.
-        let keys = marks(Place::Label).map(|mark| mark.key).unique();
+        let keys = marks(NodePart::Label).map(|mark| mark.key).unique();
         let expressions = keys.map(|key| {
-            let values = marks(Place::Label).filter(|mark| mark.key == key);
+            let values = marks(NodePart::Label).filter(|mark| mark.key == key);
             let values = values.map(|mark| Some(mark.value?.replace("true", "\"true\"")));
             match values.collect::<Option<Vec<_>>>() {
                 None => format!("- {{key: {key}, operator: DoesNotExist}}"),
@@ -269,7 +269,7 @@ mod tests {
         for toleration in pod["tolerations"].as_array().expect("tolerations") {
             let key = toleration["key"].as_str().unwrap_or_default();
             assert_ne!(key, "", "{toleration} is of any taint");
-            let tolerated = marks(Place::Taint).any(|mark| mark.key == key);
+            let tolerated = marks(NodePart::Taint).any(|mark| mark.key == key);
             assert!(!tolerated, "{toleration} is of a mark");
         }
     }

@@ -6,13 +6,13 @@ use jiff::Timestamp;
 
 use super::{
     lease::{Holders, RawLease},
-    marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, Mark, Place, looks_like},
+    marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, Mark, NodePart, looks_like},
     meta::{Condition, HOSTNAME, Meta, given, required},
     pod::{NOT_READY, UNREACHABLE},
 };
 use crate::{
     facts::{
-        CountedNode, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE,
+        Counts, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE,
         Read, Ready, SignBy, ZONE_LABELS, Zone, not_ready_since,
     },
     judge::Policy,
@@ -231,7 +231,7 @@ impl RawNode {
     }
 
     /// Lists the heartbeats that programs on the node's machine have written into the node object.
-    fn heartbeats(&self, now: Timestamp) -> impl Iterator<Item = Heard> {
+    fn heartbeats(&self, now: Timestamp) -> impl Iterator<Item = Heartbeat> {
         let conditions = self.status.conditions.iter().filter_map(|condition| {
             let kind = condition.kind.as_str();
             let is_one = |kinds: &str| kinds.split(' ').any(|known| known == kind);
@@ -254,7 +254,7 @@ impl RawNode {
         let all = conditions.chain(virt_handler);
         all.filter_map(move |(by, field, said)| {
             let at = self.metadata.heard(&field, Some(said), now)?;
-            Some(Heard { by, at, what: None })
+            Some(Heartbeat { by, at, what: None })
         })
     }
 
@@ -311,14 +311,14 @@ impl RawNode {
             let like = |wanted| !value.is_empty() && looks_like(value, wanted);
             mark.value.is_none_or(like)
         };
-        let said = match mark.place {
-            Place::Label => {
+        let said = match mark.part {
+            NodePart::Label => {
                 let value = self.metadata.labels.get(mark.key).filter(is)?;
                 let value = mark.value.map(|_| format!("={value}"));
                 format!("{}{}", mark.key, value.unwrap_or_default())
             }
-            Place::Taint => self.taints(mark.key).next()?.key.clone(),
-            Place::Annotation => {
+            NodePart::Taint => self.taints(mark.key).next()?.key.clone(),
+            NodePart::Annotation => {
                 let mut all = self.metadata.annotations.iter();
                 let (key, value) =
                     all.find(|(key, value)| looks_like(key, mark.key) && is(value))?;
@@ -328,12 +328,12 @@ impl RawNode {
                     key.clone()
                 }
             }
-            Place::KubeletVersion => Some(&self.status.node_info.kubelet_version)
+            NodePart::KubeletVersion => Some(&self.status.node_info.kubelet_version)
                 .filter(is)?
                 .clone(),
-            Place::ProviderId => Some(&self.spec.provider_id).filter(is)?.clone(),
+            NodePart::ProviderId => Some(&self.spec.provider_id).filter(is)?.clone(),
         };
-        Some(format!("{} {said}", mark.place.as_str()))
+        Some(format!("{} {said}", mark.part.as_str()))
     }
 
     /// Returns the time of the last transition of the `Ready` condition, by the kubelet or the node
@@ -356,15 +356,20 @@ impl RawNode {
         zone.iter().any(Option::is_some).then_some(Zone(zone))
     }
 
-    /// Returns the node's role in the breaker's count.
-    pub fn counted_node(&self, selectors: &NodeSelectors) -> CountedNode {
-        CountedNode {
-            ready: self.ready() == Ready::True,
-            leaf: self.is_leaf(selectors),
-            control_plane: self.control_plane(),
-            open: self.is_open(),
-            zone: self.zone(),
+    /// Adds the node to the counts of the breaker, unless it is a leaf node.
+    pub fn count(&self, counts: &mut Counts, selectors: &NodeSelectors) {
+        if self.is_leaf(selectors) {
+            return;
         }
+        let is_ready = self.ready() == Ready::True;
+        counts.all.add(is_ready);
+        if !self.control_plane() {
+            counts.workers.add(is_ready);
+        }
+        if let Some(zone) = self.zone() {
+            counts.zones.entry(zone).or_default().add(is_ready);
+        }
+        counts.room |= is_ready && self.is_open();
     }
 }
 

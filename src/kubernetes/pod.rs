@@ -18,7 +18,7 @@ use super::{
     },
 };
 use crate::facts::{
-    ClaimName, Containers, Heard, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Read, SignBy,
+    ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Read, SignBy,
     Unread,
 };
 
@@ -235,7 +235,7 @@ impl From<&OwnerReference> for Owner {
 
 impl RawPod {
     /// Returns the last heartbeat of a program that runs in the pod, if the pod is Terminating.
-    fn heard(&self) -> Option<Heard> {
+    fn heard(&self) -> Option<Heartbeat> {
         let Meta {
             namespace,
             name,
@@ -246,7 +246,7 @@ impl RawPod {
         let written = managed_fields.iter().filter(is_program);
         let words = written.filter_map(|it| Some((it.time()?, &it.manager)));
         let (at, program) = words.max().filter(|_| self.metadata.terminating())?;
-        Some(Heard {
+        Some(Heartbeat {
             by: SignBy::Program,
             at,
             what: Some(format!("{program} in pod {namespace}/{name}")),
@@ -314,11 +314,6 @@ impl RawPod {
     fn controller_of_apps(&self, kind: &str) -> Option<&OwnerReference> {
         let owner = self.metadata.controller();
         owner.filter(|owner| owner.kind == kind && owner.api_version.starts_with("apps/"))
-    }
-
-    /// Reports whether a `StatefulSet` of Kubernetes' own controls the pod.
-    pub fn of_stateful_set(&self) -> bool {
-        self.controller_of_apps("StatefulSet").is_some()
     }
 
     /// Reports whether the pod uses a PVC.

@@ -11,7 +11,7 @@ use crate::{
     cli::PodName,
     cluster::Cluster,
     exit::{CouldNotRun, Result},
-    facts::{NodeCounts, PodFacts, PodsOf, Tally, Unread},
+    facts::{Counts, NodeCounts, PodFacts, PodsOf, Tally, Unread},
     judge::{Evaluation, Judged, Limit, MAX_NODES_IGNORED, ReasonCode},
     kubernetes::RawPod,
     questions::near,
@@ -48,7 +48,7 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Re
 
 /// Explains the verdict about the pod `asked` by the facts of `source`.
 pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) -> Result<Report> {
-    let reader = &Reader::new(source, settings.wanted());
+    let reader = &Reader::new(source, settings);
     let asked = &found(reader, asked).await?;
     let raw = source.object::<RawPod>(&asked.namespace, &asked.name).await;
     let raw = raw.map_err(|failure| source.could_not(&format!("read pod {asked}"), &failure))?;
@@ -97,7 +97,7 @@ async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodN
             name: name.clone(),
         }),
         [] => {
-            let rows = reader.source.node_rows(reader.wanted.all).await?;
+            let rows = reader.source.node_rows(reader.settings.all).await?;
             if rows.names().contains(name) {
                 return Err(CouldNotRun::Usage(format!(
                     "{name} is a node, and explain takes a pod; list the pods of the node with: kubectl get pods -A \
@@ -185,17 +185,17 @@ fn limits(run: &RunRecord<'_>, judged: &Judged) -> Vec<Evaluation> {
         plan,
         ..
     } = run;
-    let node = judged.pod.node.as_ref();
-    let hold = node.and_then(|node| plan.by_node.get(node)).cloned();
+    let node = facts.known_node(&judged.pod);
+    let hold = node.and_then(|node| plan.limit_of(node)).cloned();
     let over_cap = |limit: &Limit| limit.code() == ReasonCode::OverCap;
     let cap = judged.limit.clone().filter(over_cap);
     let percent = settings.limits.max_not_ready_percent;
     let not_held = match &facts.node_counts {
         _ if percent >= 100 => "--max-not-ready-percent=100 turns it off.".to_owned(),
-        NodeCounts::Counted {
+        NodeCounts::Counted(Counts {
             all: Tally { not_ready, total },
             ..
-        } => {
+        }) => {
             let are = if *not_ready == 1 { "is" } else { "are" };
             format!(
                 "{not_ready} of {total} real nodes {are} NotReady; the breaker needs at least {} and {percent}%.",

@@ -9,7 +9,7 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     cluster::{Cluster, Failure, NodeAgain, Permit, StatusKind},
     facts::{
-        Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unneeded, Unread,
+        Heartbeat, NamespaceFacts, Namespaces, NodeFacts, PodFacts, Read, Unneeded, Unread,
         namespace,
     },
     judge::{Judged, PodContext, Policy, ReasonCode, Verdict},
@@ -75,18 +75,30 @@ pub struct Node<'a> {
     pub as_judged: &'a NodeFacts,
     /// The heartbeats of the node's machine that changed pods have shown since. They apply to all
     /// of the node's pods.
-    pub heard: RefCell<Vec<Heard>>,
+    pub heard: RefCell<Vec<Heartbeat>>,
     /// The last reading of the node, or the outcome of its pods.
     pub again: Shared<NodeAgain, Outcome>,
 }
 
-/// A write of a pod's turn.
+/// The next write of a pod's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum Action {
     /// A dry run of the delete, before a Job's pod is set to `Failed`.
     DryRun,
     SetToFailed,
     Delete,
+}
+
+impl Action {
+    /// Returns the first write. A pod that the Job controller's finalizer holds is set to `Failed` before
+    /// it is deleted, once a dry run has shown that nothing refuses the delete.
+    fn first(pod: &PodFacts) -> Self {
+        if pod.held_by_job() && !pod.finished() {
+            Self::DryRun
+        } else {
+            Self::Delete
+        }
+    }
 }
 
 /// The turn of one pod of the plan.
@@ -103,57 +115,52 @@ pub struct Turn<'a> {
 
 impl Turn<'_> {
     /// Deletes the pod, unless a rule now keeps it. `Ok` if the API server accepted the delete, which still
-    /// has to be verified. If the Job controller's finalizer holds the pod, the pod's status is patched
-    /// first, once a dry run has shown that nothing refuses the delete. Each try has a permit of its
-    /// own. Once a try without a clear response may have taken effect, a later "not found" no longer
+    /// has to be verified. Each try has a permit of its own. Once a try without a clear response may have taken effect, a later "not found" no longer
     /// tells who deleted the pod.
     pub async fn delete(&mut self) -> Result<(), Outcome> {
         let cluster = self.run.cluster;
         let mut pod = self.judged.pod.clone();
-        tracing::info!(
-            "Force-deleting pod {} in namespace {} on node {} with deletion timestamp {}",
-            pod.name,
-            pod.namespace,
-            self.node.as_judged.name,
-            pod.deletion_deadline()
-        );
         let mut tried = 0;
         // A pod that changed gets one second chance. Our own patch changes the pod too, and adds
         // one.
         let mut second_chances = 1;
-        // Whether the API server would accept the delete of the pod as it is.
-        let mut is_accepted = false;
+        let mut action = Action::first(&pod);
         loop {
             let permit = self.permit(&pod).await?;
-            let step = if !pod.held_by_job() || pod.finished() {
-                Step::Delete
-            } else if is_accepted {
-                Step::SetToFailed
-            } else {
-                Step::DryRun
-            };
-            let written = match step {
-                Step::DryRun => {
-                    let written = cluster.delete_pod(&permit, true).await;
-                    written.map(|()| is_accepted = true)
+            let written = match action {
+                Action::DryRun => cluster.delete_pod(&permit, true).await,
+                Action::SetToFailed => {
+                    let version = cluster.fail_job_pod(&permit).await;
+                    version.map(|version| pod.resource_version = version)
                 }
-                Step::SetToFailed => {
-                    let written = cluster.fail_job_pod(&permit).await;
-                    written.map(|resource_version| {
-                        pod.resource_version = resource_version;
-                        pod.fail();
-                        self.patched = true;
-                        second_chances += 1;
-                    })
-                }
-                Step::Delete => {
-                    let written = cluster.delete_pod(&permit, false).await;
-                    written.map(|()| self.unsure = None)
+                Action::Delete => {
+                    tracing::info!(
+                        "Force-deleting pod {} in namespace {} on node {} with deletion timestamp {}",
+                        pod.name,
+                        pod.namespace,
+                        self.node.as_judged.name,
+                        pod.deletion_deadline()
+                    );
+                    cluster.delete_pod(&permit, false).await
                 }
             };
             let failure = match written {
-                Ok(()) if step == Step::Delete => return Ok(()),
-                Ok(()) => continue,
+                Ok(()) => {
+                    match action {
+                        Action::DryRun => action = Action::SetToFailed,
+                        Action::SetToFailed => {
+                            "Failed".clone_into(&mut pod.phase);
+                            self.patched = true;
+                            second_chances += 1;
+                            action = Action::Delete;
+                        }
+                        Action::Delete => {
+                            self.unsure = None;
+                            return Ok(());
+                        }
+                    }
+                    continue;
+                }
                 Err(failure) if failure.is(StatusKind::NotFound) => return Err(Outcome::Gone),
                 Err(failure) => failure,
             };
@@ -161,12 +168,12 @@ impl Turn<'_> {
             // The API server responds with 422 to a patch with another pod's UID, but so may
             // admission. Reading the pod again tells the two cases apart.
             if second_chances > 0
-                && (conflict || step == Step::SetToFailed && failure.code() == Some(422))
+                && (conflict || action == Action::SetToFailed && failure.code() == Some(422))
             {
                 second_chances -= 1;
                 let again = self.read_pod_again(&pod).await?;
                 if conflict {
-                    (pod, is_accepted) = (again, false);
+                    (action, pod) = (Action::first(&again), again);
                     continue;
                 }
             }
@@ -174,9 +181,9 @@ impl Turn<'_> {
                 let changing = "It keeps changing while it is being deleted.";
                 return Err(Outcome::Changed(changing.to_owned()));
             }
-            match step {
-                Step::SetToFailed if failure.may_have_taken_effect() => self.patched = true,
-                Step::Delete if failure.may_have_taken_effect() => {
+            match action {
+                Action::SetToFailed if failure.may_have_taken_effect() => self.patched = true,
+                Action::Delete if failure.may_have_taken_effect() => {
                     self.unsure = Some(failure.clone());
                 }
                 _ => {}
@@ -252,7 +259,9 @@ impl Turn<'_> {
                 (is_wanted, "Its namespace is not being deleted any more.")
             }
             Unneeded::Set => {
-                let name = pod.owner.as_ref().map_or("", |owner| &owner.name);
+                let Some(name) = pod.stateful_set() else {
+                    return Ok(());
+                };
                 let set = cluster.find::<RawStatefulSet>(&pod.namespace, name);
                 let wants = |set: RawStatefulSet| set.wants(&pod.name);
                 let is_wanted = set.await.map(|set| set.is_some_and(wants));
@@ -318,14 +327,14 @@ impl Turn<'_> {
         // rules keep the pod.
         let storage = self.judged.storage.as_ref();
         let storage = storage.filter(|_| again.claim_names == pod.claim_names);
-        let known = NodeRead::Known(node);
-        let reason = PodContext::new(*now, policy, Some(&known), &again, storage).decide();
+        let reason = PodContext::new(*now, policy, Ok(Some(&node)), &again, storage).decide();
         if reason.verdict() == Verdict::Reap {
             Ok(again)
         } else {
             Err(changed(&reason.to_string()))
         }
     }
+
     /// Adds to an `outcome` that did not go well that this turn has set the pod to `Failed`, because
     /// the user has to know.
     pub fn with_patch_told(&self, outcome: Outcome) -> Outcome {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     exit::Exit,
-    facts::{NodeRead, Ready, Unneeded, Zone},
+    facts::{NodeFacts, Read, Ready, Unneeded, Zone},
     history::{NodeState, RememberedNode},
     judge::{Judged, Limit, Note, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode},
@@ -146,9 +146,9 @@ impl RunRecord<'_> {
     }
 
     /// Returns the entry of a node; `None` if the node is Ready or gone.
-    fn node(&self, name: &str, read: &NodeRead) -> Option<NodeEntry> {
-        let known = read.known();
-        if matches!(read, NodeRead::Gone) || known.is_some_and(|node| node.ready == Ready::True) {
+    fn node(&self, name: &str, read: &Read<Option<NodeFacts>>) -> Option<NodeEntry> {
+        let known = read.as_ref().ok().and_then(Option::as_ref);
+        if matches!(read, Ok(None)) || known.is_some_and(|node| node.ready == Ready::True) {
             return None;
         }
         let now = self.facts.now;
@@ -210,10 +210,10 @@ impl RunRecord<'_> {
     /// for a node that its volume allows only if no such node is Ready: all NotReady nodes were read.
     fn worth_noting(&self, judged: &Judged) -> impl Iterator<Item = Note> {
         let is_down = |name: &String| self.facts.nodes.contains_key(name);
-        let allowed = |pvc: &str| judged.claim(pvc).map_or(&[][..], |claim| &claim.allowed);
         judged.reason.notes().filter(move |note| match note {
             Note::Claim(tie) if matches!(tie.kind, TieKind::Elsewhere(_)) => {
-                let nodes = allowed(&tie.pvc).iter().flatten().flatten();
+                let allowed = judged.claim(&tie.pvc).into_iter();
+                let nodes = allowed.flat_map(|it| it.allowed.values().flatten().flatten());
                 let mut nodes = nodes.peekable();
                 nodes.peek().is_some() && nodes.all(is_down)
             }

@@ -8,7 +8,7 @@ use serde::Serializer;
 use super::{document::Document, todo::Step};
 use crate::{
     exit::Exit,
-    facts::{Attachment, Heard, Owner, PodFacts, ReadError, Ready},
+    facts::{Attachment, Heartbeat, Owner, PodFacts, ReadError, Ready},
     history::History,
     judge::{Evaluation, Limits, Policy, ReasonCode, Verdict},
     outcome::OutcomeCode,
@@ -119,9 +119,9 @@ in_json! {
         /// one.
         pub since: Option<Timestamp>,
         /// The signs that its machine lives although it is not Ready; empty if there are none.
-        pub signs_of_life: Vec<Heard>,
+        pub signs_of_life: Vec<Heartbeat>,
         /// The last time its machine was heard, a sign of life or not; null if it never was.
-        pub last_heard: Option<Heard>,
+        pub last_heard: Option<Heartbeat>,
         /// The mark that says that it is known to be off; null if there is none, if the node shows
         /// a sign of life, or if it was heard after the mark was set.
         pub fenced: Option<String>,

@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Reader, Source};
-use crate::{
-    facts::{NodeRead, Ready},
-    words::human_duration,
-};
+use crate::{facts::Ready, words::human_duration};
 
 /// The number of Ready nodes whose clocks are compared with that of the API server.
 const MAX_NODES_COMPARED: usize = 3;
@@ -33,37 +30,38 @@ impl<S: Source> Reader<'_, S> {
     /// clock is trusted.
     pub(super) async fn ready_nodes(&self, ready: &[String], now: Timestamp) -> ReadyNodes {
         let is_recent = |at: Timestamp| now.duration_since(at) < MAX_RENEWAL_AGE;
-        let (mut told, mut asked, mut unread) = (ReadyNodes::default(), 0, None);
+        let (mut found, mut compared, mut unread) = (ReadyNodes::default(), 0, None);
         let mut old = Vec::new();
         for (place, name) in ready.iter().enumerate() {
-            if asked == MAX_NODES_COMPARED {
+            if compared == MAX_NODES_COMPARED {
                 break;
             }
             let node = match self.node(name).await {
-                NodeRead::Known(node) => node,
-                NodeRead::Gone => continue,
-                NodeRead::Unread(why) => {
-                    (unread, asked) = (Some(why), asked + 1);
+                Ok(Some(node)) => node,
+                Ok(None) => continue,
+                Err(why) => {
+                    (unread, compared) = (Some(why), compared + 1);
                     continue;
                 }
             };
             if node.leaf.is_some() || node.ready != Ready::True {
                 continue;
             }
-            told.room |= place == 0 && node.open;
-            told.boot_ids.extend(node.boot_id);
-            asked += usize::from(node.renewed.is_some() || node.unread_lease.is_some());
+            found.room |= place == 0 && node.open;
+            found.boot_ids.extend(node.boot_id);
+            compared += usize::from(node.renewed.is_some() || node.unread_lease.is_some());
             unread = node.unread_lease.or(unread);
             let stamped = node.renewed.and_then(|renewal| renewal.stamped);
-            match node.renewed.and_then(|renewal| renewal.said) {
-                Some(said) if is_recent(said) => return told,
-                Some(said) => old.push((name, said, stamped)),
+            match node.renewed.and_then(|renewal| renewal.renew_time) {
+                Some(renewed) if is_recent(renewed) => return found,
+                Some(renewed) => old.push((name, renewed, stamped)),
                 None => {}
             }
         }
-        let Some((name, said, _)) = old.first() else {
-            told.clock = unread.map(|why| format!("no lease of a Ready node could be read: {why}"));
-            return told;
+        let Some((name, renewed, _)) = old.first() else {
+            found.clock =
+                unread.map(|why| format!("no lease of a Ready node could be read: {why}"));
+            return found;
         };
         let is_stamped = old
             .iter()
@@ -74,13 +72,13 @@ impl<S: Source> Reader<'_, S> {
             "the API server's stamps are no newer, so its clock is wrong, or its data was restored"
         };
         let cause = format!(
-            "by the API server's clock, none of {asked} nodes that are Ready has renewed its lease for {} (such as {name}); {cause}",
-            human_duration(now.duration_since(*said))
+            "by the API server's clock, none of {compared} nodes that are Ready has renewed its lease for {} (such as {name}); {cause}",
+            human_duration(now.duration_since(*renewed))
         );
         self.note("the time, to judge by", &cause);
         ReadyNodes {
             clock: Some(cause),
-            ..told
+            ..found
         }
     }
 }

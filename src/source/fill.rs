@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     facts::{
-        ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, LEASES_OF_FILE, Life,
-        NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, PodsOf, Quorum, Read, Ready,
+        BoundClaim, ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, LEASES_OF_FILE,
+        Life, NamespaceFacts, Namespaces, NodeFacts, PodFacts, PodsOf, Quorum, Read, Ready,
         SetFacts, Storage, Unread, VolumeFacts, namespace,
     },
     judge::selectors,
@@ -39,7 +39,7 @@ pub(super) fn terminating_pods<S: Source>(
     asked: Option<PodFacts>,
 ) -> Vec<PodFacts> {
     // A pod without a namespace is reported as a pod that cannot be judged.
-    let filter = reader.wanted.namespaces;
+    let filter = &reader.settings.namespaces;
     let matches = |pod: &PodFacts| pod.namespace.is_empty() || filter.matches(&pod.namespace);
     // If no namespace was saved, none is opted out.
     let in_namespace = |pod: PodFacts| PodFacts {
@@ -56,7 +56,7 @@ pub(super) fn terminating_pods<S: Source>(
         if let PodsOf::Node(name) = list
             && let Some(node) = facts.nodes.get_mut(name)
         {
-            if let NodeRead::Known(node) = node {
+            if let Ok(Some(node)) = node {
                 node.hear(terminating.iter().filter_map(|pod| pod.heard.clone()));
             }
             let active = std::mem::take(&mut pods.active).into_iter();
@@ -87,10 +87,8 @@ fn on_node<'a>(lists: &'a PodLists, node: &str) -> Option<&'a Pods> {
 
 /// Lists the known nodes that are NotReady.
 pub(super) fn not_ready_nodes(facts: &mut ClusterFacts) -> impl Iterator<Item = &mut NodeFacts> {
-    facts.nodes.values_mut().filter_map(|node| match node {
-        NodeRead::Known(node) if node.ready != Ready::True => Some(node),
-        _ => None,
-    })
+    let nodes = facts.nodes.values_mut().flatten().flatten();
+    nodes.filter(|node| node.ready != Ready::True)
 }
 
 /// Adds the members of etcd to the facts of the NotReady nodes that ran one: by their role, or by a
@@ -115,7 +113,7 @@ pub(super) fn note_etcd(facts: &mut ClusterFacts, rows: &NodeRows, lists: &PodLi
         members: members.len(),
     };
     for row in rows.nodes.iter().filter(|row| ran_it(row)) {
-        if let Some(NodeRead::Known(node)) = facts.nodes.get_mut(&row.name)
+        if let Some(Ok(Some(node))) = facts.nodes.get_mut(&row.name)
             && node.ready != Ready::True
         {
             node.etcd = Some(quorum);
@@ -177,7 +175,7 @@ pub(super) fn add_leases(
             (None, Err(unread)) => Err(unread.clone()),
             (None, Ok(all)) => {
                 let own = all.as_mut().and_then(|all| all.remove(&node.name));
-                own.unwrap_or(Ok(Some(Vec::new())))
+                Ok(own.unwrap_or(Some(Vec::new())))
             }
         };
         node.life = Some(Life {
@@ -227,99 +225,92 @@ pub(super) fn share_out_claims(
     keys.into_iter().unique().collect()
 }
 
-/// What the step about storage has read so far.
-#[derive(Default)]
-pub(super) struct StorageReads {
-    pub claims: BTreeMap<Key, ClaimRead>,
-    /// The real nodes that a label selector selects.
-    pub nodes: BTreeMap<String, Read<Vec<String>>>,
-    /// The CSI drivers that attach nothing; `None` if no verdict depends on them.
-    pub detached_drivers: Option<Read<BTreeSet<String>>>,
-    pub sets: BTreeMap<Key, Read<Option<RawStatefulSet>>>,
+/// Returns the storage of a pod, as far as its PVCs and the attachments of its node show it.
+pub(super) fn storage_of(
+    pod: &PodFacts,
+    facts: &ClusterFacts,
+    claims: &BTreeMap<Key, ClaimRead>,
+) -> Storage {
+    let attachments = pod.node.as_ref().and_then(|it| facts.attachments.get(it));
+    let is_attached = |volume: &VolumeFacts| {
+        let mut attached = attachments.into_iter().flatten();
+        attached.any(|it| it.volume.as_ref() == Some(&volume.name))
+    };
+    let claim_of = |named: &ClaimName| {
+        let read = claims.get(&(pod.namespace.clone(), named.name.clone()));
+        let unread = || ClaimState::Unread(Unread("it was not looked up".to_owned())).into();
+        let read = read.cloned().unwrap_or_else(unread);
+        let disk = read.bound().filter(|bound| bound.volume.driver.is_some());
+        let attaches = disk.map(|bound| {
+            if is_attached(&bound.volume) {
+                Ok(true)
+            } else {
+                Err(Unread("the CSI drivers were not read".to_owned()))
+            }
+        });
+        ClaimFacts {
+            name: named.name.clone(),
+            ephemeral: named.ephemeral,
+            templated: false,
+            owned: read.owners.contains(&pod.uid),
+            allowed: BTreeMap::new(),
+            attaches,
+            read,
+        }
+    };
+    let claims = pod.claim_names.as_ref().map_err(Unread::clone);
+    Storage {
+        claims: claims.map(|names| names.iter().map(claim_of).collect()),
+        set: None,
+    }
 }
 
-impl StorageReads {
-    /// Lists the label selectors of the nodes that the volumes allow, as far as a verdict depends on
-    /// these nodes.
-    pub fn selectors(&self) -> BTreeSet<String> {
-        let claims = self.claims.values();
-        let volumes = claims.filter_map(|claim| volume_of(&claim.state));
-        volumes.flat_map(selectors).collect()
-    }
-
-    /// Returns the storage of a pod. What was not read is unread in it.
-    pub fn storage_of(&self, pod: &PodFacts, facts: &ClusterFacts) -> Storage {
-        let set = set_of(pod).and_then(|key| self.sets.get(&key));
-        let controls = |set: &&RawStatefulSet| {
-            let controller = pod.controller.as_ref();
-            controller.is_some_and(|its| its.uid == set.metadata.uid)
+/// Adds the real nodes that each volume allows, by label selector, and whether its driver attaches
+/// volumes. `detached` are the CSI drivers that do not; `None` if no verdict depends on them.
+pub(super) fn add_nodes_and_drivers(
+    storage: &mut Storage,
+    nodes: &BTreeMap<String, Read<Vec<String>>>,
+    detached: Option<&Read<BTreeSet<String>>>,
+) {
+    for claim in storage.claims.iter_mut().flatten() {
+        let Some(BoundClaim { volume, .. }) = claim.read.bound() else {
+            continue;
         };
-        let maker = set.and_then(|read| read.as_ref().ok()?.as_ref());
-        let maker = maker.filter(controls);
-        let attachments = pod.node.as_ref().and_then(|it| facts.attachments.get(it));
-        let is_attached = |volume: &VolumeFacts| {
-            let mut attached = attachments.into_iter().flatten();
-            attached.any(|it| it.volume.as_ref() == Some(&volume.name))
-        };
-        let claim_of = |named: &ClaimName| {
-            let read = self
-                .claims
-                .get(&(pod.namespace.clone(), named.name.clone()));
-            let unread = || ClaimState::Unread(Unread("it was not looked up".to_owned())).into();
-            let read = read.cloned().unwrap_or_else(unread);
-            let volume = volume_of(&read.state);
-            let terms = volume.into_iter().flat_map(|volume| &volume.affinity);
-            let allowed = terms.map(|term| {
-                let nodes = term.selector()?.and_then(|it| self.nodes.get(&it).cloned());
-                nodes.unwrap_or_else(|| Err(Unread("they were not looked up".to_owned())))
-            });
-            let attaches = volume.and_then(|volume| {
-                let driver = volume.driver.as_ref()?;
-                Some(match &self.detached_drivers {
-                    _ if is_attached(volume) => Ok(true),
-                    Some(Ok(detached)) => Ok(!detached.contains(driver)),
-                    Some(Err(why)) => Err(why.clone()),
-                    None => Err(Unread("the CSI drivers were not read".to_owned())),
-                })
-            });
-            ClaimFacts {
-                name: named.name.clone(),
-                ephemeral: named.ephemeral,
-                templated: maker.is_some_and(|set| set.makes(&named.name, &pod.name)),
-                finalizers: read.finalizers,
-                owner: read.owner,
-                owned: read.owners.contains(&pod.uid),
-                allowed: allowed.collect(),
-                attaches,
-                deletion: read.deletion,
-                state: read.state,
-            }
-        };
-        let claims = pod.claim_names.as_ref().map_err(Unread::clone);
-        Storage {
-            claims: claims.map(|names| names.iter().map(claim_of).collect()),
-            set: set.map(|read| match read {
-                Ok(Some(set)) => Ok(SetFacts {
-                    wants: set.wants(&pod.name),
-                    copies: set.copies(),
-                }),
-                Ok(None) => Ok(SetFacts::default()),
-                Err(unread) => Err(unread.clone()),
-            }),
+        let allowed = selectors(volume).filter_map(|selector| {
+            let nodes = nodes.get(&selector)?.clone();
+            Some((selector, nodes))
+        });
+        claim.allowed = allowed.collect();
+        if let (Some(Err(_)), Some(driver), Some(detached)) =
+            (&claim.attaches, &volume.driver, detached)
+        {
+            let attaches = detached.as_ref().map(|names| !names.contains(driver));
+            claim.attaches = Some(attaches.map_err(Unread::clone));
         }
     }
 }
 
-/// Returns the volume of a PVC, if the PVC is bound.
-fn volume_of(claim: &ClaimState) -> Option<&VolumeFacts> {
-    match claim {
-        ClaimState::Bound(bound) => Some(&bound.volume),
-        _ => None,
+/// Adds what the `StatefulSet` that has the name of the pod's controller means for the pod.
+pub(super) fn add_set(pod: &PodFacts, storage: &mut Storage, read: &Read<Option<RawStatefulSet>>) {
+    let controller = pod.controller.as_ref().map(|its| &its.uid);
+    if let Ok(Some(set)) = read
+        && controller == Some(&set.metadata.uid)
+    {
+        for claim in storage.claims.iter_mut().flatten() {
+            claim.templated = set.makes(&claim.name, &pod.name);
+        }
     }
+    storage.set = Some(match read {
+        Ok(Some(set)) => Ok(SetFacts {
+            wants: set.wants(&pod.name),
+            copies: set.copies(),
+        }),
+        Ok(None) => Ok(SetFacts::default()),
+        Err(unread) => Err(unread.clone()),
+    });
 }
 
 /// Returns the `StatefulSet` that controls `pod`; `None` if none does.
 pub(super) fn set_of(pod: &PodFacts) -> Option<Key> {
-    let owner = pod.owner.as_ref().filter(|_| pod.of_stateful_set())?;
-    Some((pod.namespace.clone(), owner.name.clone()))
+    Some((pod.namespace.clone(), pod.stateful_set()?.to_owned()))
 }

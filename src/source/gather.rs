@@ -9,10 +9,10 @@ use itertools::Itertools as _;
 use tokio::time::Instant;
 
 use super::{
-    Gathered, OtherLeases, Reader, Source, Wanted,
+    Gathered, OtherLeases, Reader, Source,
     fill::{
-        StorageReads, add_leases, holders, not_ready_nodes, note_etcd, note_missing_leases, set_of,
-        share_out_claims, terminating_pods,
+        add_leases, add_nodes_and_drivers, add_set, holders, not_ready_nodes, note_etcd,
+        note_missing_leases, set_of, share_out_claims, storage_of, terminating_pods,
     },
     reader::PodLists,
     strays::find_strays,
@@ -21,8 +21,9 @@ use crate::{
     cluster::MAX_IN_FLIGHT,
     exit::Result,
     facts::{ClusterFacts, HANGS, Namespaces, NodeCounts, PodFacts, PodsOf, Read, Storage, Unread},
-    judge::{MAX_NODES_IGNORED, PodContext},
+    judge::{MAX_NODES_IGNORED, PodContext, selectors},
     kubernetes::{RawDriver, RawNode, RawStatefulSet},
+    settings::Settings,
 };
 
 /// Gathers the facts that the rules and the limits need. `asked` is a Terminating pod that
@@ -31,11 +32,13 @@ pub async fn gather<S: Source>(
     reader: &Reader<'_, S>,
     asked: Option<PodFacts>,
 ) -> Result<Gathered> {
-    let (source, wanted) = (reader.source, reader.wanted);
-    let policy = wanted.policy;
+    let Reader {
+        source, settings, ..
+    } = reader;
+    let policy = &settings.policy;
 
     // 1. The nodes, as rows. If all of them are Ready, a run reads no more.
-    let rows = source.node_rows(wanted.all).await?;
+    let rows = source.node_rows(settings.all).await?;
     let mut facts = ClusterFacts {
         now: rows.now,
         cluster_name: rows.cluster_name.clone(),
@@ -46,9 +49,9 @@ pub async fn gather<S: Source>(
     };
     let not_ready = rows.not_ready().cloned().collect_vec();
     if not_ready.is_empty() && rows.pod_lists.is_none() && asked.is_none() {
-        if !wanted.namespaces.selects_all() {
+        if !settings.namespaces.selects_all() {
             let namespaces = reader.read("namespaces", source.namespaces()).await;
-            facts.unmatched_namespaces = unmatched(&wanted, &namespaces, &[]);
+            facts.unmatched_namespaces = unmatched(settings, &namespaces, &[]);
         }
         return Ok(gathered(reader, facts, Vec::new(), None));
     }
@@ -79,12 +82,12 @@ pub async fn gather<S: Source>(
     let others = others.filter(|name| !facts.nodes.contains_key(name));
     let others = read_each(others.collect_vec(), async |name| reader.node(name).await).await;
     facts.nodes.extend(others);
-    if !wanted.all {
+    if !settings.all {
         // A source that shows these pods at no cost lists them too; one that hangs for long is named.
         let hangs = |pod: &PodFacts| rows.pod_lists.is_some() && facts.overdue(pod) >= HANGS;
         pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod) || hangs(pod));
     }
-    facts.unmatched_namespaces = unmatched(&wanted, &namespaces, &pods);
+    facts.unmatched_namespaces = unmatched(settings, &namespaces, &pods);
     note_missing_leases(reader, &mut facts, &pods);
     if rows.pod_lists.is_some() {
         find_strays(reader, &rows, &mut facts).await;
@@ -107,10 +110,10 @@ pub async fn gather<S: Source>(
     facts.clock = ready_nodes.clock;
     if not_ready.len() > MAX_NODES_IGNORED || !ready_nodes.room {
         let leaf = &policy.node_selectors;
-        let add = |nodes: &mut Vec<_>, node: RawNode| nodes.push(node.counted_node(leaf));
-        let nodes = reader.read("all nodes, for the breaker", source.objects(add));
-        let nodes = nodes.await;
-        facts.node_counts = nodes.map_or_else(NodeCounts::Unread, NodeCounts::count);
+        let add = |counts: &mut _, node: RawNode| node.count(counts, leaf);
+        let counts = reader.read("all nodes, for the breaker", source.objects(add));
+        let counts = counts.await;
+        facts.node_counts = counts.map_or_else(NodeCounts::Unread, NodeCounts::Counted);
     }
     // Nodes in containers have the boot ID of their host (kind, LXC).
     for node in not_ready_nodes(&mut facts) {
@@ -131,16 +134,18 @@ pub async fn gather<S: Source>(
     let claims = read_each(claims, async |(namespace, name)| {
         reader.claim(namespace, name).await
     });
-    let mut read = StorageReads {
-        claims: claims.await,
-        ..StorageReads::default()
-    };
-    let needs_drivers = due.iter().any(|pod| {
-        let storage = read.storage_of(pod, &facts);
-        PodContext::of(&facts, policy, pod, Some(&storage)).needs_drivers()
+    let claims = claims.await;
+    let with_storage = due.into_iter().map(|pod| {
+        let storage = storage_of(&pod, &facts, &claims);
+        (pod, storage)
     });
-    let selectors = read.selectors();
-    (read.nodes, read.detached_drivers) = tokio::join!(
+    let mut due = with_storage.collect_vec();
+    let needs_drivers = due
+        .iter()
+        .any(|(pod, storage)| PodContext::of(&facts, policy, pod, Some(storage)).needs_drivers());
+    let volumes = due.iter().flat_map(|(_, storage)| storage.volumes());
+    let selectors = volumes.flat_map(selectors).collect::<BTreeSet<_>>();
+    let (nodes, detached) = tokio::join!(
         read_each(selectors, async |selector| reader.nodes_for(selector).await),
         async {
             if !needs_drivers {
@@ -150,28 +155,34 @@ pub async fn gather<S: Source>(
             Some(reader.read("CSIDrivers", detached).await)
         },
     );
-    let on_sets = due.iter().filter(|pod| {
-        let storage = read.storage_of(pod, &facts);
-        PodContext::of(&facts, policy, pod, Some(&storage)).needs_set()
-    });
-    let sets = on_sets.filter_map(set_of).unique().collect_vec();
-    let sets = read_each(sets, async |(namespace, name)| {
+    for (_, storage) in &mut due {
+        add_nodes_and_drivers(storage, &nodes, detached.as_ref());
+    }
+    let on_sets = due
+        .iter()
+        .filter(|(pod, storage)| PodContext::of(&facts, policy, pod, Some(storage)).needs_set());
+    let sets = on_sets.filter_map(|(pod, _)| set_of(pod)).unique();
+    let sets = read_each(sets.collect_vec(), async |(namespace, name)| {
         let set = source.object::<RawStatefulSet>(namespace, name).await;
         set.map_err(Unread::from)
     });
-    read.sets = sets.await;
-    let kept = kept.into_iter().map(|pod| (pod, None));
-    let due = due.into_iter().map(|pod| {
-        let storage = read.storage_of(&pod, &facts);
+    let sets = sets.await;
+    for (pod, storage) in &mut due {
+        let Some((key, set)) = set_of(pod).and_then(|key| sets.get_key_value(&key)) else {
+            continue;
+        };
+        add_set(pod, storage, set);
         // If the StatefulSet could not be read, a pod with local data needs you, and its reason says so. It is an
         // error of the run only if a PVC that may be wanted would go with the pod.
-        if let (Some(Err(unread)), Some((namespace, name))) = (&storage.set, set_of(&pod))
-            && PodContext::of(&facts, policy, &pod, Some(&storage)).fears_for_a_claim()
+        if let Err(unread) = set
+            && PodContext::of(&facts, policy, pod, Some(storage)).fears_for_a_claim()
         {
+            let (namespace, name) = key;
             reader.failed(format_args!("StatefulSet {namespace}/{name}"), unread);
         }
-        (pod, Some(storage))
-    });
+    }
+    let kept = kept.into_iter().map(|pod| (pod, None));
+    let due = due.into_iter().map(|(pod, storage)| (pod, Some(storage)));
     let pods = kept.chain(due).collect();
     let leases = may_list_leases.then_some(OtherLeases { holders, at });
     Ok(gathered(reader, facts, pods, leases))
@@ -207,11 +218,11 @@ fn gathered<S>(
 /// Returns the number of namespaces, if the filter matches no namespace and no pod. Pods are checked
 /// too, because a file may lack namespaces.
 fn unmatched(
-    wanted: &Wanted<'_>,
+    settings: &Settings,
     namespaces: &Read<Namespaces>,
     pods: &[PodFacts],
 ) -> Option<usize> {
     let known = namespaces.as_ref().ok()?;
-    let none = !known.keys().any(|name| wanted.namespaces.matches(name));
+    let none = !known.keys().any(|name| settings.namespaces.matches(name));
     (none && !known.is_empty() && pods.is_empty()).then_some(known.len())
 }

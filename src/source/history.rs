@@ -28,7 +28,10 @@ pub async fn recall<S: Source>(
     read: Result<Option<RawConfigMap>, Failure>,
     facts: &ClusterFacts,
 ) -> (Option<Notes>, History) {
-    let object = format!("ConfigMap {}/{CONFIG_MAP}", reader.wanted.history_namespace);
+    let object = format!(
+        "ConfigMap {}/{CONFIG_MAP}",
+        reader.settings.history_namespace
+    );
     let data = match read {
         Ok(Some(found)) => found.data,
         Ok(None) => return Default::default(),
@@ -110,10 +113,10 @@ async fn state<S: Source>(
     noted: &Noted,
 ) -> Option<Return> {
     let node = if let Some(read) = facts.nodes.get(&noted.node) {
-        read.known()?.clone()
+        read.clone().ok()??
     } else {
         let objects = reader.source.node(&noted.node).await.ok()??;
-        objects.into_facts(reader.wanted.policy).ok()?
+        objects.into_facts(&reader.settings.policy).ok()?
     };
     let is_ready = node.ready == Ready::True;
     let state = match node.boot_id {

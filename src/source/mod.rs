@@ -21,9 +21,9 @@ use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
     facts::{Attachment, ClusterFacts, Namespaces, PodFacts, PodsOf, ReadError, Storage},
-    judge::Policy,
     kubernetes::{CONTROL_PLANE, ETCD, Holders, LeasesByNode, NodeObjects, RawConfigMap, RawPod},
-    selector::{NamespaceFilter, NodeSelectors},
+    selector::NodeSelectors,
+    settings::Settings,
 };
 
 /// Where facts come from: one method for each read.
@@ -73,7 +73,7 @@ pub trait Source {
     async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, Failure>;
 
     /// Returns what a saved state does not show; nothing for a cluster, whose reads fail one by one.
-    fn gaps(&self, _wanted: &Wanted<'_>) -> Gaps {
+    fn gaps(&self, _settings: &Settings) -> Gaps {
         Gaps::default()
     }
 
@@ -153,19 +153,6 @@ impl NodeRow {
         let mut roles = self.roles.split(',');
         roles.any(|role| role == "arbiter" || CONTROL_PLANE.contains(&role))
     }
-}
-
-/// What to gather.
-#[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
-    /// The user's choices for the rules.
-    pub policy: &'a Policy,
-    /// The namespaces whose pods are judged.
-    pub namespaces: &'a NamespaceFilter,
-    /// Whether to judge the Terminating pods of Ready nodes too.
-    pub all: bool,
-    /// The namespace of the history.
-    pub history_namespace: &'a str,
 }
 
 /// The reading of the Leases that are not kubelets' own.

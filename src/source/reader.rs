@@ -7,19 +7,20 @@ use std::{
     fmt::Display,
 };
 
-use super::{Gaps, Source, Wanted};
+use super::{Gaps, Source};
 use crate::{
     cluster::{Failure, Listed},
     exit::Result,
-    facts::{ClaimRead, ClaimState, NodeRead, PodFacts, PodsOf, Read, ReadError, Unread},
+    facts::{ClaimRead, ClaimState, NodeFacts, PodFacts, PodsOf, Read, ReadError, Unread},
     kubernetes::{HolderPod, RawClaim, RawPod, RawVolume},
     selector::is_name,
+    settings::Settings,
 };
 
 /// A source, and the reads that failed.
 pub struct Reader<'a, S> {
     pub source: &'a S,
-    pub wanted: Wanted<'a>,
+    pub settings: &'a Settings,
     pub(super) gaps: Gaps,
     pub(super) errors: RefCell<BTreeSet<ReadError>>,
 }
@@ -44,11 +45,11 @@ pub struct Pods {
 
 impl<'a, S: Source> Reader<'a, S> {
     /// Returns a reader of `source`.
-    pub fn new(source: &'a S, wanted: Wanted<'a>) -> Self {
-        let mut gaps = source.gaps(&wanted);
+    pub fn new(source: &'a S, settings: &'a Settings) -> Self {
+        let mut gaps = source.gaps(settings);
         Self {
             source,
-            wanted,
+            settings,
             errors: RefCell::new(std::mem::take(&mut gaps.errors)),
             gaps,
         }
@@ -78,24 +79,20 @@ impl<'a, S: Source> Reader<'a, S> {
         read.await.map_err(|failure| self.failed(what, failure))
     }
 
-    /// Reads a node in full, with its own lease.
-    pub(super) async fn node(&self, name: &str) -> NodeRead {
+    /// Reads a node in full, with its own lease; `None` if the node does not exist.
+    pub(super) async fn node(&self, name: &str) -> Read<Option<NodeFacts>> {
         let what = format!("node {name}");
-        let objects = match self.read(&what, self.source.node(name)).await {
-            Ok(Some(objects)) => objects,
-            Ok(None) => return NodeRead::Gone,
-            Err(unread) => return NodeRead::Unread(unread),
+        let Some(objects) = self.read(&what, self.source.node(name)).await? else {
+            return Ok(None);
         };
         if let Err(unread) = &objects.lease {
             self.failed(format_args!("lease of {what}"), unread);
         }
-        match objects.into_facts(self.wanted.policy) {
-            Ok(node) => NodeRead::Known(node),
-            Err(cause) => {
-                self.note(what, &cause);
-                NodeRead::Unread(Unread(cause))
-            }
-        }
+        let node = objects.into_facts(&self.settings.policy);
+        node.map(Some).map_err(|cause| {
+            self.note(what, &cause);
+            Unread(cause)
+        })
     }
 
     /// Reads a list of pods. Fails if this account may not list pods.
@@ -172,7 +169,7 @@ impl<'a, S: Source> Reader<'a, S> {
 
     /// Names real nodes that a volume allows.
     pub(super) async fn nodes_for(&self, selector: &str) -> Read<Vec<String>> {
-        let leaf = &self.wanted.policy.node_selectors;
+        let leaf = &self.settings.policy.node_selectors;
         let nodes = self.source.real_nodes(selector, leaf).await;
         nodes.map_err(|failure| match failure.code() {
             // The API server refuses this selector every time, so no reading has failed.

@@ -18,7 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{error::Category, value::RawValue};
 
-use super::{Gaps, NodeRow, NodeRows, Source, Wanted};
+use super::{Gaps, NodeRow, NodeRows, Source};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
@@ -30,6 +30,7 @@ use crate::{
         RawVolume, full_name, malformed,
     },
     selector::{NodeSelectors, Selector},
+    settings::Settings,
     words::joined,
 };
 
@@ -197,13 +198,8 @@ impl Saved {
                     items,
                     ..
                 }) => {
-                    let kind = kind.trim_end_matches("List").to_owned();
                     // A plain `List` says nothing about its items.
-                    let api_version = if kind.is_empty() {
-                        String::new()
-                    } else {
-                        api_version
-                    };
+                    let kind = kind.trim_end_matches("List").to_owned();
                     (RawKind { api_version, kind }, items.unwrap_or_default())
                 }
                 None => (RawKind::default(), vec![document]),
@@ -270,7 +266,7 @@ impl Saved {
             let node = self.get::<RawNode>("", &lease.metadata.name);
             node.is_some_and(|node| node.ready() == Ready::True)
         });
-        let renewed = of_ready.filter_map(|lease| lease.renewal()?.said);
+        let renewed = of_ready.filter_map(|lease| lease.renewal()?.renew_time);
         let renewed = renewed.sorted().collect_vec();
         renewed.get(renewed.len().saturating_sub(1) / 2).copied()
     }
@@ -373,7 +369,7 @@ impl Saved {
 
     /// Names the kinds that the file lacks, with the command that saves everything, as lines of text;
     /// none if the file is complete.
-    fn unseen(&self, wanted: &Wanted<'_>) -> Vec<String> {
+    fn unseen(&self, settings: &Settings) -> Vec<String> {
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
         let uses_claims = self.all().any(RawPod::uses_claims);
         let has_disks = self
@@ -388,7 +384,7 @@ impl Saved {
                 "managedFields (--show-managed-fields; without the API server's stamps, a wrong clock of a node is not seen)",
             ),
             (
-                one && wanted.namespaces.include.is_none(),
+                one && settings.namespaces.include.is_none(),
                 "pods of other namespaces (-A)",
             ),
             (
@@ -499,7 +495,7 @@ impl Source for Saved {
             nodes.map(|node| (node.to_owned(), lease.clone()))
         });
         let by_node = by_node.into_group_map().into_iter();
-        let by_node = by_node.map(|(node, leases)| (node, Ok(Some(leases))));
+        let by_node = by_node.map(|(node, leases)| (node, Some(leases)));
         Ok(Some(by_node.collect()))
     }
 
@@ -557,10 +553,10 @@ impl Source for Saved {
         self.histories.get(namespace).cloned().transpose()
     }
 
-    fn gaps(&self, wanted: &Wanted<'_>) -> Gaps {
+    fn gaps(&self, settings: &Settings) -> Gaps {
         Gaps {
             errors: self.errors(),
-            unseen: self.unseen(wanted),
+            unseen: self.unseen(settings),
             are_named: true,
             lacks_namespaces: !self.is_saved::<RawNamespace>(),
             lacks_leases: !self.has_leases(),

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Page;
 use crate::{
-    facts::{KubeletSays, LeafKind, NodeFacts, NodeRead, Ready},
+    facts::{KubeletSays, LeafKind, NodeFacts, Read, Ready},
     judge::{Verdict, kubelet_reports, reported},
     report::{NAMED, record::RunRecord},
     words::{about, counted, joined, natural, prefixed},
@@ -45,12 +45,16 @@ pub(super) fn nodes<'a>(run: &'a RunRecord<'_>) -> Vec<(State<'a>, Vec<&'a str>)
     nodes.into_iter().collect()
 }
 
-fn state<'a>(run: &'a RunRecord<'_>, name: &str, read: &'a NodeRead) -> Option<State<'a>> {
+fn state<'a>(
+    run: &'a RunRecord<'_>,
+    name: &str,
+    read: &'a Read<Option<NodeFacts>>,
+) -> Option<State<'a>> {
     let now = run.facts.now;
     let node = match read {
-        NodeRead::Known(node) => node,
-        NodeRead::Unread(_) => return Some(State::Unread),
-        NodeRead::Gone => {
+        Ok(Some(node)) => node,
+        Err(_) => return Some(State::Unread),
+        Ok(None) => {
             let needs_you = run.pods_on(name).any(|it| it.verdict() == Verdict::Manual);
             return needs_you.then_some(State::Gone);
         }

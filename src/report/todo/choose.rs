@@ -287,21 +287,21 @@ impl RunRecord<'_> {
         let claim = judged.claim(&tie.pvc);
         match tie.kind {
             TieKind::Confined(_) => return Some(see_why(ReasonCode::LocalVolume)),
-            TieKind::Pinned(_) if claim.is_none_or(|it| it.deletion.is_none()) => {}
+            TieKind::Pinned(_) if claim.is_none_or(|it| it.read.deletion.is_none()) => {}
             _ => return None,
         }
-        let (pod, pvc, volume) = (&judged.pod, &tie.pvc, claim.and_then(|it| it.bound()));
+        let (pod, pvc, volume) = (&judged.pod, &tie.pvc, claim.and_then(|it| it.read.bound()));
         let todo = |sentence| {
             Todo::new(
                 GiveUp,
                 format!("Only if <nodes> is lost for good{sentence}"),
             )
         };
-        let owner = claim.and_then(|it| it.owner.as_ref());
+        let owner = claim.and_then(|it| it.read.owner.as_ref());
         let later = human_duration(self.settings.policy.given_up_after());
         // The template of the `StatefulSet` makes the PVC again.
         Some(
-            if claim.is_some_and(|it| it.templated) && pod.of_stateful_set() {
+            if claim.is_some_and(|it| it.templated) && pod.stateful_set().is_some() {
                 let data = match volume.and_then(|it| it.volume.reclaim_policy.as_deref()) {
                     Some("Retain") => "its volume stays, by its reclaim policy Retain",
                     _ => "its volume is destroyed",
@@ -328,7 +328,7 @@ impl RunRecord<'_> {
             let TieKind::Goes(Wanted::Deleted(_) | Wanted::DeletedAndHeld { .. }) = tie.kind else {
                 return None;
             };
-            let (claim, volume) = (&tie.pvc, &judged.claim(&tie.pvc)?.bound()?.volume.name);
+            let (claim, volume) = (&tie.pvc, &judged.claim(&tie.pvc)?.read.bound()?.volume.name);
             let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
             let sentence = format!("<pods>: set volume {volume} to Retain before <nodes> comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod.");
             let command = self.kubectl.command(&["patch", "pv", volume, "-p", retain]);
@@ -363,7 +363,7 @@ impl RunRecord<'_> {
             !self.was_acted_on(&node.name) && self.volumes_moved_at(&node.name).is_none()
         };
         is_local(judged)
-            && claims.all(|claim| claim.deletion.is_none())
+            && claims.all(|claim| claim.read.deletion.is_none())
             && judged.unneeded().is_none()
             && judged.pod.controller.is_some()
             && self.facts.known_node(&judged.pod).is_some_and(may_wait)
@@ -424,8 +424,8 @@ impl RunRecord<'_> {
 
     /// Reports whether a limit holds the pod's node, so that the report only asks you to keep data.
     fn is_held(&self, judged: &Judged) -> bool {
-        let node = judged.pod.node.as_ref();
-        node.is_some_and(|node| self.plan.by_node.contains_key(node))
+        let node = self.facts.known_node(&judged.pod);
+        node.is_some_and(|node| self.plan.limit_of(node).is_some())
     }
 
     /// Reports whether the pod hangs on a Ready node.
@@ -445,7 +445,7 @@ impl RunRecord<'_> {
     /// may be needed, wait for your decision about its owner, or take a PVC along whose data may still be wanted.
     /// Nothing of this is known of pods in namespaces that are left out, and of pods whose PVCs were not read.
     fn may_taint(&self, node: &NodeFacts) -> bool {
-        let is_held = self.plan.by_node.contains_key(&node.name);
+        let is_held = self.plan.limit_of(node).is_some();
         let has_claims =
             |pod: &PodFacts| pod.claim_names.as_ref().map_or(true, |all| !all.is_empty());
         let protects = |Judged {
