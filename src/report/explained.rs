@@ -1,8 +1,10 @@
 //! Explains one pod: its facts, what happens by itself, what to do, and what each rule saw.
 
+use itertools::Itertools as _;
+
 use super::{
     build::{clock, tally},
-    document::{Document, Kind, Line, Section, Tone},
+    document::{Document, Kind, Section, Tone},
     record::RunRecord,
     types::{Explained, PodEntry, Report},
 };
@@ -100,9 +102,7 @@ fn document(
         Section::of_texts(Kind::Head, heading, Tone::Plain, text)
     };
     let [now, later] = Section::of_steps("DO", usize::MAX, entry.steps.clone());
-    let never = (entry.verdict == Some(Verdict::Manual)).then_some(
-        "force-delete it unless a step says so, strip a finalizer, or delete a VolumeAttachment.",
-    );
+    let never = judged.map(|judged| run.never(&[judged]));
     let unread = run.facts.errors.iter();
     let unread = unread.map(|error| format!("{}: {}", error.what, error.cause));
     let source = prefixed(" from ", run.settings.task.snapshot());
@@ -119,9 +119,9 @@ fn document(
         head("afterwards", entry.note.clone()),
         now,
         later,
-        Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, never.map(str::to_owned)),
-        of_rules("RULES", rules),
-        of_rules("LIMITS", limits),
+        never.unwrap_or_default(),
+        Section::of_texts(Kind::List, "RULES", Tone::Quiet, of_rules(rules)),
+        Section::of_texts(Kind::List, "LIMITS", Tone::Quiet, limits.iter().map(of_limit)),
         Section::of_texts(Kind::List, "NOT READ", Tone::Bad, unread),
         Section::of_texts(
             Kind::List,
@@ -179,27 +179,37 @@ fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
     }
 }
 
-/// Lists rules by number and first code. JSON has what each one saw.
-fn of_rules(heading: &str, rules: &[Evaluation]) -> Section {
-    // The rules after the one that decides were not asked.
-    let asked = rules.iter().position(|rule| rule.decides);
-    let asked = asked.map_or(rules, |place| &rules[..=place]);
-    let said = asked.iter().map(|rule| {
-        let holds = match rule.holds {
-            Some(true) if rule.decides => "YES",
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "?",
+/// Lists the rules by number: those that do not apply, and those after the one that decides, together; each other
+/// one with its question and what it saw.
+fn of_rules(rules: &[Evaluation]) -> Option<String> {
+    let decides = rules.iter().position(|rule| rule.decides);
+    let asked = decides.map_or(rules.len(), |place| place + 1);
+    let said = (1..).zip(rules).map(|(number, rule)| {
+        let answer = match rule.holds {
+            _ if number > asked => "not asked".to_owned(),
+            Some(false) => "no".to_owned(),
+            // The first line says what it saw.
+            Some(true) if rule.decides => format!("YES. {}", rule.asks),
+            Some(true) => format!("yes. {} {}", rule.asks, rule.seen),
+            None => format!("not known. {} {}", rule.asks, rule.seen),
         };
-        let number = prefixed("", rule.number.map(|number| format!("{number} ")));
-        let name = rule.gives.map_or(rule.asks, ReasonCode::as_str);
-        (String::new(), vec![format!("{number}{name} {holds}")])
+        (number, number, answer)
     });
-    let names = Some(Line::Names(said.collect())).filter(|_| !rules.is_empty());
-    Section {
-        kind: Kind::List,
-        heading: heading.to_owned(),
-        tone: Tone::Quiet,
-        lines: names.into_iter().collect(),
-    }
+    let groups = said.coalesce(|before, after| {
+        if before.2 == after.2 {
+            Ok((before.0, after.1, after.2))
+        } else {
+            Err((before, after))
+        }
+    });
+    let groups = groups.map(|(first, last, answer)| match last - first {
+        0 => format!("{first}: {answer}"),
+        _ => format!("{first} to {last}: {answer}"),
+    });
+    joined(groups, " · ")
+}
+
+fn of_limit(limit: &Evaluation) -> String {
+    let answer = if limit.holds == Some(true) { "YES" } else { "no" };
+    format!("{} {answer}. {}", limit.asks, limit.seen)
 }

@@ -48,7 +48,7 @@ pub fn document(run: &RunRecord<'_>) -> Document {
     let worth_knowing = |heading, texts| Section::of_texts(Kind::List, heading, Tone::Plain, texts);
     let mut sections = page.head();
     sections.extend(page.steps());
-    sections.push(page.never());
+    sections.push(run.never(&page.pods));
     sections.extend(page.lists());
     sections.push(worth_knowing("WORTH KNOWING", notices::of_run(run)));
     sections.push(worth_knowing("NOT SEEN", run.facts.unseen.clone()));
@@ -150,23 +150,6 @@ impl<'a> Page<'a> {
         Section::of_steps("NOW", AT_NIGHT, steps)
     }
 
-    fn never(&self) -> Section {
-        let is_alive =
-            |it: &Judged| [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&it.code());
-        let alive = self.pods(is_alive);
-        let others = self.pods(|it| it.verdict() == Verdict::Manual && !is_alive(it));
-        let members = self.with_code(ReasonCode::EtcdMember);
-        let is_outage = matches!(self.run.limit(), Some(Limit::MassOutage(_)));
-        let names = members.nodes.join(" or ");
-        let texts = [
-            members.say(&format!("power off {names} before you know which one is dead: etcd, and with it the API server, would stop.")),
-            is_outage.then(|| "--max-not-ready-percent=100 or a force delete before you know that they are off.".to_owned()),
-            alive.say("force-delete pods on a machine that is alive: they would run twice."),
-            others.say("force-delete a pod that needs you unless a step says so, strip finalizers, or delete VolumeAttachments."),
-        ];
-        Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, texts.into_iter().flatten())
-    }
-
     fn foot(&self) -> Section {
         let settings = self.run.settings;
         let guard = match settings.guard() {
@@ -188,5 +171,33 @@ impl<'a> Page<'a> {
             }
         );
         Section::of_texts(Kind::Foot, "", Tone::Quiet, [text])
+    }
+}
+
+impl RunRecord<'_> {
+    /// Says what must not be done to these pods and their nodes.
+    pub(super) fn never(&self, pods: &[&Judged]) -> Section {
+        let of = |is: &dyn Fn(&Judged) -> bool| {
+            About::of(pods.iter().copied().filter(|it| is(it)).collect())
+        };
+        let is_alive =
+            |it: &Judged| [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&it.code());
+        let members = of(&|it| it.code() == ReasonCode::EtcdMember);
+        let others = of(&|it| it.verdict() == Verdict::Manual && !is_alive(it));
+        let moves_late = of(&|it| {
+            let node = self.facts.known_node(&it.pod);
+            it.verdict() == Verdict::Reap && self.detaches_late(it) && !self.off(node).is_empty()
+        });
+        let is_outage = matches!(self.limit(), Some(Limit::MassOutage(_)));
+        let names = members.nodes.join(" or ");
+        let texts = [
+            members.say(&format!("power off {names} before you know which one is dead: etcd, and with it the API server, would stop.")),
+            is_outage.then(|| "--max-not-ready-percent=100 or a force delete before you know that they are off.".to_owned()),
+            of(&is_alive).say("force-delete pods on a machine that is alive: they would run twice."),
+            others
+                .say("force-delete a pod that needs you unless a step says so, strip finalizers, or delete VolumeAttachments.")
+                .or_else(|| moves_late.say("delete a VolumeAttachment: if <nodes> is still on, two machines would write to its volume.")),
+        ];
+        Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, texts.into_iter().flatten())
     }
 }

@@ -370,7 +370,7 @@ impl RunRecord<'_> {
     }
 
     /// Returns what to do about the machine of a pod that starts elsewhere, or has to.
-    fn off(&self, node: Option<&NodeFacts>) -> Vec<Todo> {
+    pub(in crate::report) fn off(&self, node: Option<&NodeFacts>) -> Vec<Todo> {
         let is_suspect = |node: &&NodeFacts| {
             State::of(node, self.facts.now) == State::Down && !node.out_of_service
         };
@@ -417,7 +417,7 @@ impl RunRecord<'_> {
         } else if self.was_acted_on(&node.name) {
             &no_longer_safe
         } else {
-            "Unless <nodes> is booting (see its console), POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes."
+            "See the console of <nodes>: unless it is booting, POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes."
         };
         Todo::new(PowerOff, sentence)
     }
