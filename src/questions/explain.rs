@@ -14,12 +14,11 @@ use crate::{
     facts::{NodeCounts, PodFacts, PodsOf, Tally, Unread},
     judge::{Evaluation, Judged, Limit, MAX_NODES_IGNORED, ReasonCode},
     kubernetes::RawPod,
-    questions::near,
     report::{Report, RunRecord, explain},
     settings::{Settings, Task},
     source::{Gathered, Reader, Source, gather, snapshot},
     stop::Stop,
-    words::{human_duration, joined, prefixed},
+    words::{human_duration, joined, near, prefixed},
 };
 
 /// How many NotReady nodes are searched for a pod with a similar name.
@@ -144,18 +143,23 @@ async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRu
     // A failed search for a hint must not hide the error.
     let found = async |pods| reader.readable_pods(&pods).await.unwrap_or_default();
     let here = found(PodsOf::Namespace(namespace.clone())).await;
-    let near = near(name, here.iter().map(|pod| pod.name.as_str()));
+    let similar = near(name, here.iter().map(|pod| pod.name.as_str()));
     let elsewhere = found(PodsOf::Name(name.clone())).await;
     let elsewhere = elsewhere
         .iter()
         .map(|pod| format!("{}/{name}", pod.namespace));
     let elsewhere = joined(elsewhere, " and ").map(|names| format!("there is {names}"));
-    let hint = match elsewhere.into_iter().chain(near).join("; or ") {
+    let hint = match elsewhere.into_iter().chain(similar).join("; or ") {
         hint if !hint.is_empty() => hint,
-        _ if here.is_empty() => format!(
-            "no pod of a namespace {namespace} is there; if {name} is a node, list its pods with: kubectl get pods -A \
-             --field-selector spec.nodeName={name}"
-        ),
+        _ if here.is_empty() => {
+            let all = reader.source.namespaces().await.unwrap_or_default();
+            let hint = near(namespace, all.keys().map(String::as_str)).unwrap_or_else(|| {
+                format!(
+                    "if {name} is a node, list its pods with: kubectl get pods -A --field-selector spec.nodeName={name}"
+                )
+            });
+            format!("no pod of a namespace {namespace} is there; {hint}")
+        }
         _ => {
             format!("it may be gone already; list the pods with: kubectl get pods -n {namespace}")
         }
