@@ -12,7 +12,7 @@ use self::lists::Effect;
 use super::{
     NAMED,
     build::{Damage, by_damage},
-    document::{Document, Kind, Section, Tone},
+    document::{Document, Kind, Line, Section, Tone},
     notices,
     record::RunRecord,
     todo::{About, Todos, Urgency},
@@ -147,7 +147,25 @@ impl<'a> Page<'a> {
                 Section::default(),
             ];
         }
-        Section::of_steps("NOW", AT_NIGHT, steps)
+        let [now, mut later] = Section::of_steps("NOW", AT_NIGHT, steps);
+        later.lines.splice(0..0, self.can_wait().map(Line::Text));
+        [now, later]
+    }
+
+    /// Says whether the night can pass without anybody who acts. Each sentence names the field that proves it
+    /// in a comment.
+    fn can_wait(&self) -> impl Iterator<Item = String> {
+        let texts = [
+            // The members of etcd on Ready nodes, by role or static pod, are fewer than a majority.
+            self.with_code(ReasonCode::EtcdMember)
+                .say("Not etcd: if one more of its members fails, the API server may stop."),
+            // The count of NotReady nodes, or of those with room.
+            self.run.limit().map(|_| "Only if you can do without what ran on these nodes: while the limit holds, no run deletes anything there.".to_owned()),
+            // Ready is False, or a lease was renewed.
+            self.with_code(ReasonCode::KubeletAlive)
+                .say("All of it, if <pods> still works: no run deletes pods on a machine that is alive."),
+        ];
+        texts.into_iter().flatten()
     }
 
     fn foot(&self) -> Section {
