@@ -121,7 +121,12 @@ fn document(
         later,
         never.unwrap_or_default(),
         Section::of_texts(Kind::List, "RULES", Tone::Quiet, of_rules(rules)),
-        Section::of_texts(Kind::List, "LIMITS", Tone::Quiet, limits.iter().map(of_limit)),
+        Section::of_texts(
+            Kind::List,
+            "LIMITS",
+            Tone::Quiet,
+            limits.iter().map(of_limit),
+        ),
         Section::of_texts(Kind::List, "NOT READ", Tone::Bad, unread),
         Section::of_texts(
             Kind::List,
@@ -210,6 +215,10 @@ fn of_rules(rules: &[Evaluation]) -> Option<String> {
 }
 
 fn of_limit(limit: &Evaluation) -> String {
-    let answer = if limit.holds == Some(true) { "YES" } else { "no" };
+    let answer = if limit.holds == Some(true) {
+        "YES"
+    } else {
+        "no"
+    };
     format!("{} {answer}. {}", limit.asks, limit.seen)
 }

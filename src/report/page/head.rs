@@ -13,7 +13,7 @@ use crate::{
         NAMED,
         build::{Damage, clock, is_local},
         document::{Kind, Section, Tone},
-        todo::{About, full_name},
+        todo::{About, Sentence, fill, full_name},
     },
     settings::Mode,
     words::{joined, listed, prefixed},
@@ -124,7 +124,10 @@ impl<'a> Page<'a> {
         let deleted = self.pods(|it| outcome(it) == Some(OutcomeCode::Deleted));
         let counted = self.counted(&deleted);
         let texts = [
-            deleted.say(&format!("Pods force-deleted, verified gone: {counted}.")),
+            deleted.say(fill(
+                "Pods force-deleted, verified gone: <counted>.",
+                &[&counted],
+            )),
             self.say(
                 |it| outcome(it) == Some(OutcomeCode::Gone),
                 "Gone before the run came to it: <pods>.",
@@ -184,12 +187,12 @@ impl<'a> Page<'a> {
         let texts = [
             joined(back, " "),
             // The volume's affinity or the pod's hostPath; status.readyReplicas is 0.
-            alone.say(&format!("{names}: data on <nodes>; no other pod of its StatefulSet is Ready.")),
+            alone.say(fill("<names>: data on <nodes>; no other pod of its StatefulSet is Ready.", &[&names])),
             // The affinity or hostPath; no StatefulSet counts the others, or it was not read.
             self.local(Damage::NotKnown)
                 .say("<pods>: data on <nodes>; whether other pods are Ready is not known."),
             // The affinity or hostPath; status.readyReplicas and spec.replicas, of which the least share is named.
-            others.say(&format!("<pods>: data on <nodes>. Ready of each StatefulSet: {least} or more; whether those hold it, only you know.")),
+            others.say(fill("<pods>: data on <nodes>. Ready of each StatefulSet: <least> or more; whether those hold it, only you know.", &[&least])),
             // The PVC or its volume could not be read or is Lost; or the PVC has a deletionTimestamp or an owner.
             self.say(unverified, "<pods>: whether data is lost with <nodes> or with the pod is not known."),
             // The driver's attachRequired, or the kind of the volume.
@@ -220,7 +223,7 @@ impl<'a> Page<'a> {
     }
 
     /// Completes the sentence about the pods of which `is` holds.
-    fn say(&self, is: impl Fn(&Judged) -> bool, sentence: &str) -> Option<String> {
+    fn say(&self, is: impl Fn(&Judged) -> bool, sentence: impl Into<Sentence>) -> Option<String> {
         self.pods(is).say(sentence)
     }
 
@@ -228,11 +231,11 @@ impl<'a> Page<'a> {
     fn say_from(
         &self,
         moment: impl Fn(&Judged) -> Option<Timestamp>,
-        sentence: &str,
+        sentence: &'static str,
     ) -> Option<String> {
         let first = self.pods.iter().filter_map(|it| moment(it)).min()?;
-        let sentence = sentence.replace("<time>", &clock(first));
-        self.say(|it| moment(it).is_some(), &sentence)
+        let sentence = fill(sentence, &[&clock(first)]);
+        self.say(|it| moment(it).is_some(), sentence)
     }
 
     /// Says what happens by itself, and when.
@@ -260,8 +263,9 @@ impl<'a> Page<'a> {
         };
         let texts = [
             by_limit,
-            planned.say(&format!(
-                "{who} force-deletes pods: {counted}. It does not wait for <nodes>."
+            planned.say(fill(
+                "<who> force-deletes pods: <counted>. It does not wait for <nodes>.",
+                &[&who, &counted],
             )),
             self.say_from(
                 |it| run.reaped_from(it),

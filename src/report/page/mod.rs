@@ -15,7 +15,7 @@ use super::{
     document::{Document, Kind, Line, Section, Tone},
     notices,
     record::RunRecord,
-    todo::{About, Todos, Urgency},
+    todo::{About, Todos, Urgency, fill},
 };
 use crate::{
     exit::Exit,
@@ -209,7 +209,7 @@ impl RunRecord<'_> {
         let is_outage = matches!(self.limit(), Some(Limit::MassOutage(_)));
         let names = members.nodes.join(" or ");
         let texts = [
-            members.say(&format!("power off {names} before you know which one is dead: etcd, and with it the API server, would stop.")),
+            members.say(fill("power off <names> before you know which one is dead: etcd, and with it the API server, would stop.", &[&names])),
             is_outage.then(|| "--max-not-ready-percent=100 or a force delete before you know that they are off.".to_owned()),
             of(&is_alive).say("force-delete pods on a machine that is alive: they would run twice."),
             others

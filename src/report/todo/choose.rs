@@ -1,5 +1,7 @@
 //! Chooses what to do: a row for each reason that needs you, and for what else needs you.
 
+use std::fmt::Display;
+
 use itertools::Itertools as _;
 
 use super::{
@@ -8,7 +10,7 @@ use super::{
         BringBack, Failure, GiveUp, IfAsked, KeepData, Look, Otherwise, PowerOff, Reach, Repair,
         Rest, RunAgain, RunsElsewhere, SeeOff,
     },
-    join,
+    fill, join,
 };
 use crate::{
     facts::{HANGS, KubeletSays, NodeFacts, PodFacts, Quorum, Ready, Storage, Stray},
@@ -48,7 +50,7 @@ impl RunRecord<'_> {
         let is_said =
             |(todo, about): &(Todo, About<'_>)| todo.urgency == Look && about.pods.len() == 1;
         let alone = pods.iter().copied().filter(|it| {
-            is_local(it) && Damage::of(it) == Damage::NoOtherReady && !self.is_held(it)
+            is_local(it) && Damage::of(it) == Damage::NoOtherReady && !self.is_on_held_node(it)
         });
         let alone = alone.collect_vec();
         if !alone.is_empty() && !todos.iter().any(is_said) {
@@ -71,43 +73,53 @@ impl RunRecord<'_> {
             .sorted_by_cached_key(|name| natural(name));
         let down = listed(&down.collect_vec(), NAMED);
         let mut todos = Vec::new();
-        let mut add = |urgency, sentence: &str| todos.push(Todo::new(urgency, sentence));
+        let mut add = |urgency, text, fills: &[&dyn Display]| {
+            todos.push(Todo::new(urgency, fill(text, fills)));
+        };
         if self.settings.unmatched(facts).is_some() {
-            add(RunAgain, "Correct the namespace filter, and run again.");
+            add(
+                RunAgain,
+                "Correct the namespace filter, and run again.",
+                &[],
+            );
         }
         if facts.incomplete.is_some() {
             add(
                 RunAgain,
                 "Save the file again, with leases, before you act (command under NOT SEEN).",
+                &[],
             );
         }
         match self.limit() {
             Some(Limit::MassOutage(_)) => {
                 add(
                     Reach,
-                    &format!("Reach one of {down} by ssh or at its console."),
+                    "Reach one of <names> by ssh or at its console.",
+                    &[&down],
                 );
                 add(
                     Repair,
                     "If it runs, repair the network and delete nothing: the kubelets end their pods themselves.",
+                    &[],
                 );
                 add(
                     Otherwise,
                     "If they are off, power them on again. Only those that are off for good: set the out-of-service taint on each that you have SEEN off (book: The out-of-service taint).",
+                    &[],
                 );
             }
             Some(Limit::NoRoom(_)) => {
                 add(
                     Reach,
-                    &format!(
-                        "Bring {down} back; or power it off, and add a node on which pods can start."
-                    ),
+                    "Bring <names> back; or power it off, and add a node on which pods can start.",
+                    &[&down],
                 );
             }
             Some(Limit::Unread(what)) => {
                 add(
                     Reach,
-                    &format!("See why this is not known, and run again: {what}."),
+                    "See why this is not known, and run again: <what>.",
+                    &[what],
                 );
             }
             Some(Limit::OverCap(_)) | None => {}
@@ -125,16 +137,16 @@ impl RunRecord<'_> {
             let (node, names) = (&node.noted.node, listed(&names.collect_vec(), NAMES));
             add(
                 RunsElsewhere,
-                &format!(
-                    "Check for two writers (logs, and the application's own check of its data), since pods of {node} may have run beside their replacements: {names}. (Exit 5 only this once; the history keeps this for 7 days.)"
-                ),
+                "Check for two writers (logs, and the application's own check of its data), since pods of <node> may have run beside their replacements: <names>. (Exit 5 only this once; the history keeps this for 7 days.)",
+                &[node, &names],
             );
         }
         let errors = facts.errors.iter().filter(|_| facts.incomplete.is_none());
         for error in errors {
             add(
                 Failure,
-                &format!("Not read: {}: {}", error.what, error.cause),
+                "Not read: <what>: <cause>",
+                &[&error.what, &error.cause],
             );
         }
         todos.extend(facts.strays.iter().map(|stray| self.of_stray(stray)));
@@ -145,14 +157,14 @@ impl RunRecord<'_> {
         match stray {
             Stray::Attachment { node, attachment } => Todo::new(
                 Rest,
-                format!("VolumeAttachment {attachment} names {node}, which no longer exists: until it is gone, no other node gets the volume."),
+                fill("VolumeAttachment <name> names <node>, which no longer exists: until it is gone, no other node gets the volume.", &[attachment, node]),
             )
             .with(self.kubectl.command(&["describe", "volumeattachment", attachment])),
             Stray::Pending { namespace, pod, pod_uid, claim, claim_uid, volume } => {
                 let pod_of_claim = (namespace.as_str(), pod.as_str(), pod_uid);
                 Todo::new(
                     Rest,
-                    format!("{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:"),
+                    fill("<namespace>/<pod> is Pending: volume <volume> of its PVC <claim> can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:", &[namespace, pod, volume, claim]),
                 )
                 .harming(self.kubectl.delete_unused_claim(pod_of_claim, claim, claim_uid))
             }
@@ -171,13 +183,16 @@ impl RunRecord<'_> {
             let (code, why) = (outcome.code(), outcome.sentence());
             Todo::new(
                 Failure,
-                format!("See why <pods> was not deleted [{code}]: {why}"),
+                fill(
+                    "See why <pods> was not deleted [<code>]: <why>",
+                    &[&code, &why],
+                ),
             )
         }));
         let is_untouched = outcome.is_some_and(|outcome| outcome.code().left_untouched());
         let node = self.facts.known_node(pod);
         match judged.verdict() {
-            _ if self.is_held(judged) => {}
+            _ if self.is_on_held_node(judged) => {}
             Verdict::Reap if may_run_twice(pod) && !is_untouched => todos.extend(self.off(node)),
             Verdict::Leave if self.hangs(judged) => todos.push(Todo::new(
                 Rest,
@@ -191,7 +206,8 @@ impl RunRecord<'_> {
             Verdict::Manual => todos.extend(self.of_reason(reason.code(), judged, node)),
             _ => {}
         }
-        if todos.is_empty() && judged.verdict() == Verdict::Manual && !self.is_held(judged) {
+        if todos.is_empty() && judged.verdict() == Verdict::Manual && !self.is_on_held_node(judged)
+        {
             todos.push(see_why(reason.code()));
         }
         let is_at_rest = matches!(
@@ -201,7 +217,7 @@ impl RunRecord<'_> {
         todos.extend(node.filter(|node| is_at_rest && self.may_taint(node)).map(|node| {
             Todo::new(
                 IfAsked,
-                format!("To move all pods of <nodes> at once, if you have SEEN it off: {TAINT}. A pod whose data is on <nodes> stays Pending."),
+                fill("To move all pods of <nodes> at once, if you have SEEN it off: <taint>. A pod whose data is on <nodes> stays Pending.", &[&TAINT]),
             )
             .harming(Some(self.kubectl.taint(node)))
         }));
@@ -228,18 +244,17 @@ impl RunRecord<'_> {
                 };
                 let silent = human_duration(self.settings.policy.silent_after());
                 vec![
-                    Todo::new(Repair, format!("On <nodes>, {repair}")),
-                    Todo::new(Otherwise, format!("Only if that fails, power <nodes> off, which stops what runs there: after {silent} of silence the next run force-deletes the pods.")),
+                    Todo::new(Repair, fill("On <nodes>, <repair>", &[&repair])),
+                    Todo::new(Otherwise, fill("Only if that fails, power <nodes> off, which stops what runs there: after <time> of silence the next run force-deletes the pods.", &[&silent])),
                 ]
             }
             ReasonCode::Finalizers => {
                 let finalizers = pod.finalizers_of_others().map(|finalizer| {
                     let by = prefixed(", set by ", pod.finalizers_set_by.get(finalizer));
-                    let held = format!("<pods> is held by finalizer {finalizer}{by}: repair its controller.");
                     match node {
-                        Some(_) => Todo::new(Rest, format!("{held} If that ran on <nodes>, or waits for the end of the pod: once <nodes> is off, set the out-of-service taint, which ends every pod there that does not tolerate it."))
+                        Some(_) => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller. If that ran on <nodes>, or waits for the end of the pod: once <nodes> is off, set the out-of-service taint, which ends every pod there that does not tolerate it.", &[&finalizer, &by]))
                             .harming(self.taint(node)),
-                        None => Todo::new(Rest, held),
+                        None => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller.", &[&finalizer, &by])),
                     }
                 });
                 finalizers.collect()
@@ -252,7 +267,7 @@ impl RunRecord<'_> {
                     context: None,
                 };
                 vec![
-                    Todo::new(RunsElsewhere, format!("Look in {cluster} for <pods> BEFORE you repair the link: the repair stops what runs there."))
+                    Todo::new(RunsElsewhere, fill("Look in <cluster> for <pods> BEFORE you repair the link: the repair stops what runs there.", &[&cluster]))
                         .with(there.command(&["get", "pods", "-n", &pod.namespace, "-o", "wide"])),
                     Todo::new(Rest, "See why Kosmos does not reach the leaf cluster.")
                         .with(kubectl.command(&["logs", "-n", "kosmos-system", "deployment/clustertree-cluster-manager", "--tail=50"])),
@@ -269,13 +284,13 @@ impl RunRecord<'_> {
             }
             ReasonCode::HostPath => {
                 let paths = pod.host_paths.iter().join(", ");
-                let copy = format!("<pods> keeps data in {paths} on the disk of <nodes>. Only if that may be lost, delete the pod by hand (book: Data on a dead node).");
+                let copy = fill("<pods> keeps data in <paths> on the disk of <nodes>. Only if that may be lost, delete the pod by hand (book: Data on a dead node).", &[&paths]);
                 let mut todos = vec![Todo::new(GiveUp, copy)];
                 todos.extend(self.bring_back(judged, node));
                 todos
             }
             ReasonCode::SharedDisk => vec![
-                Todo::new(BringBack, format!("<pods>: two machines would write to one disk if <nodes> is still on. Once you have SEEN it off, say so by annotation fencing/state=fenced, and the next run reaps; or by the taint: {TAINT}."))
+                Todo::new(BringBack, fill("<pods>: two machines would write to one disk if <nodes> is still on. Once you have SEEN it off, say so by annotation fencing/state=fenced, and the next run reaps; or by the taint: <taint>.", &[&TAINT]))
                     .harming(self.taint(node)),
             ],
             _ => vec![see_why(code)],
@@ -291,12 +306,6 @@ impl RunRecord<'_> {
             _ => return None,
         }
         let (pod, pvc, volume) = (&judged.pod, &tie.pvc, claim.and_then(|it| it.bound()));
-        let todo = |sentence| {
-            Todo::new(
-                GiveUp,
-                format!("Only if <nodes> is lost for good{sentence}"),
-            )
-        };
         let owner = claim.and_then(|it| it.owner.as_ref());
         let later = human_duration(self.settings.policy.given_up_after());
         // The template of the `StatefulSet` makes the PVC again.
@@ -306,18 +315,26 @@ impl RunRecord<'_> {
                     Some("Retain") => "its volume stays, by its reclaim policy Retain",
                     _ => "its volume is destroyed",
                 };
-                todo(format!(", give up the data of <pods>: delete its PVC ({data}; nobody checks for another copy). A run {later} later deletes the pod, and the StatefulSet makes both again, empty."))
+                Todo::new(GiveUp, fill("Only if <nodes> is lost for good, give up the data of <pods>: delete its PVC (<volume>; nobody checks for another copy). A run <time> later deletes the pod, and the StatefulSet makes both again, empty.", &[&data, &later]))
                 .harming(node.zip(volume).and_then(|(node, volume)| {
                     self.kubectl.delete_claim(node, &pod.namespace, pvc, &volume.uid)
                 }))
             } else if let Some(owner) = owner {
-                todo(format!(
-                    ": PVC {pvc} of <pods> belongs to {owner}, whose operator replaces it."
-                ))
+                Todo::new(
+                    GiveUp,
+                    fill(
+                        "Only if <nodes> is lost for good: PVC <claim> of <pods> belongs to <owner>, whose operator replaces it.",
+                        &[pvc, owner],
+                    ),
+                )
             } else {
-                todo(format!(
-                    ", give up the data of <pods>: delete PVC {pvc}. A run {later} later deletes the pod. Nobody makes this PVC again: create it, empty, once the pod is gone."
-                ))
+                Todo::new(
+                    GiveUp,
+                    fill(
+                        "Only if <nodes> is lost for good, give up the data of <pods>: delete PVC <claim>. A run <time> later deletes the pod. Nobody makes this PVC again: create it, empty, once the pod is gone.",
+                        &[pvc, &later],
+                    ),
+                )
             },
         )
     }
@@ -330,7 +347,7 @@ impl RunRecord<'_> {
             };
             let (claim, volume) = (&tie.pvc, &judged.claim(&tie.pvc)?.bound()?.volume.name);
             let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
-            let sentence = format!("<pods>: set volume {volume} to Retain before <nodes> comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod.");
+            let sentence = fill("<pods>: set volume <volume> to Retain before <nodes> comes back. PVC <claim> is being deleted, and the kubelet destroys the data as it ends the pod.", &[volume, claim]);
             let command = self.kubectl.command(&["patch", "pv", volume, "-p", retain]);
             Some(Todo::new(KeepData, sentence).with(command))
         })
@@ -396,34 +413,27 @@ impl RunRecord<'_> {
             return Todo::new(Reach, sentence);
         }
         if let Some(moved) = self.volumes_moved_at(&node.name) {
-            let since = clock(moved);
-            let sentence = format!(
-                "Have you SEEN <nodes> off? If not, POWER IT OFF NOW: its volumes may be in use on other nodes since {since}."
-            );
-            return Todo::new(SeeOff, sentence);
+            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW: its volumes may be in use on other nodes since <time>.";
+            return Todo::new(SeeOff, fill(sentence, &[&clock(moved)]));
         }
         let reaped = self.pods_on(&node.name);
         let reaped = reaped
             .filter(|it| it.verdict() == Verdict::Reap)
             .collect_vec();
-        let until = self.detached_at();
-        let no_longer_safe = format!(
-            "POWER <nodes> OFF BEFORE {until}. From then on, its volumes are attached elsewhere: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe."
-        );
         let sentence = if reaped.is_empty() {
             "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data."
         } else if !reaped.iter().any(|it| self.detaches_late(it)) {
             "Power <nodes> off unless booting: old containers may still run there."
         } else if self.was_acted_on(&node.name) {
-            &no_longer_safe
+            "POWER <nodes> OFF BEFORE <time>. From then on, its volumes are attached elsewhere: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe."
         } else {
             "See the console of <nodes>: unless it is booting, POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes."
         };
-        Todo::new(PowerOff, sentence)
+        Todo::new(PowerOff, fill(sentence, &[&self.detached_at()]))
     }
 
     /// Reports whether a limit holds the pod's node, so that the report asks for nothing but keeping data.
-    fn is_held(&self, judged: &Judged) -> bool {
+    fn is_on_held_node(&self, judged: &Judged) -> bool {
         let node = judged.pod.node.as_ref();
         node.is_some_and(|node| self.plan.by_node.contains_key(node))
     }
@@ -479,8 +489,9 @@ impl RunRecord<'_> {
 fn see_why(code: ReasonCode) -> Todo {
     Todo::new(
         Rest,
-        format!(
-            "<pods> [{code}]: see why (pod-reaper explain POD), and what to do (book: Three in the morning)."
+        fill(
+            "<pods> [<code>]: see why (pod-reaper explain POD), and what to do (book: Three in the morning).",
+            &[&code],
         ),
     )
 }
