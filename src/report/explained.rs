@@ -3,9 +3,9 @@
 use itertools::Itertools as _;
 
 use super::{
-    build::{clock, tally},
+    build::tally,
     document::{Document, Kind, Section, Tone},
-    record::RunRecord,
+    record::{RunRecord, clock},
     types::{Explained, PodEntry, Report},
 };
 use crate::{
@@ -112,7 +112,10 @@ fn document(
         head("its data", judged.and_then(data)),
         head(
             "its node",
-            entry.node.as_ref().and_then(|name| run.headline_of(name)),
+            entry
+                .node
+                .as_ref()
+                .and_then(|name| Some(run.says(&run.state(name)?, &[name]))),
         ),
         head("the pod", judged.and_then(|judged| overdue(run, judged))),
         head("by itself", judged.map(|judged| by_itself(run, judged))),

@@ -25,6 +25,7 @@ mod kubectl;
 mod notices;
 mod page;
 mod record;
+mod state;
 pub mod text;
 mod todo;
 mod types;

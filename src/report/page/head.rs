@@ -11,8 +11,8 @@ use crate::{
     outcome::OutcomeCode,
     report::{
         NAMED,
-        build::{Damage, clock, is_local},
         document::{Kind, Section, Tone},
+        record::{Damage, clock, is_local},
         todo::{About, Sentence, fill, full_name},
     },
     settings::Mode,

@@ -9,8 +9,8 @@ use crate::{
     outcome::OutcomeCode,
     report::{
         NAMED, NAMES,
-        build::{clock, is_held},
         document::{Kind, Line, Section, Tone},
+        record::{clock, is_held},
         todo::{About, full_name},
     },
     words::{joined, natural, prefixed},

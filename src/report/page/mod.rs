@@ -1,27 +1,25 @@
 //! Lays a run's report out for people: what is down, what was done, which data is at risk, what
 //! happens by itself, what to do, and then the lists. The worst comes first.
 
-mod down;
 mod head;
 mod lists;
 
 use itertools::Itertools as _;
 
-pub(super) use self::down::State;
 use self::lists::Effect;
 use super::{
     NAMED,
-    build::{Damage, by_damage},
     document::{Document, Kind, Line, Section, Tone},
     notices,
-    record::RunRecord,
+    record::{Damage, RunRecord, by_damage},
+    state::State,
     todo::{About, Todos, Urgency, fill},
 };
 use crate::{
     exit::Exit,
     judge::{Judged, Limit, ReasonCode, Verdict},
     settings::{GuardCode, Mode},
-    words::{human_duration, joined, listed, prefixed},
+    words::{counted, human_duration, joined, listed, prefixed},
 };
 
 /// The most steps that are asked for at night.
@@ -42,7 +40,7 @@ pub fn document(run: &RunRecord<'_>) -> Document {
     let page = Page {
         run,
         pods: by_damage(run.plan.pods.iter().collect()),
-        down: down::nodes(run),
+        down: run.down(),
         todos: run.todos(),
     };
     let worth_knowing = |heading, texts| Section::of_texts(Kind::List, heading, Tone::Plain, texts);
@@ -96,6 +94,49 @@ impl<'a> Page<'a> {
         ];
         let parts = joined(parts.into_iter().flatten(), " · ");
         parts.unwrap_or_else(|| "no pod needs you".to_owned()) + &prefixed(" · ", self.place())
+    }
+
+    fn headline(&self) -> String {
+        let (run, facts) = (self.run, &self.run.facts);
+        let supposed = joined(run.settings.task.suppose_dead(), ", ");
+        let supposed = supposed.map(|names| format!("IF {names} HAD DIED:"));
+        let mut said = Vec::from_iter(supposed);
+        let back = run.history.nodes.iter().filter(|node| node.needs_you());
+        said.extend(back.map(|node| {
+            let at = node.now.ready_since.map(|at| at.strftime("%F %RZ"));
+            format!(
+                "{} CAME BACK{}, NOT REBOOTED.",
+                node.noted.node,
+                prefixed(" AT ", at)
+            )
+        }));
+        said.extend(
+            self.down
+                .iter()
+                .map(|(state, names)| run.says(state, names)),
+        );
+        let not_ready = self.down.iter().filter(|(state, _)| *state != State::Gone);
+        let not_ready = not_ready.map(|(_, names)| names.len()).sum::<usize>();
+        said.push(
+            match (not_ready, facts.node_count.saturating_sub(not_ready)) {
+                (0, 1) => "THE ONLY NODE IS READY.".to_owned(),
+                (0, all) => format!("ALL {all} NODES ARE READY."),
+                (_, 0) => "No other node is Ready.".to_owned(),
+                (_, ready) => counted(ready, "other node is Ready.", "other nodes are Ready."),
+            },
+        );
+        let hang = self.pods(|it| run.hangs(it));
+        said.extend(hang.say("PODS THAT HANG ON READY NODES: <count>."));
+        if self.pods.is_empty() && run.settings.unmatched(facts).is_none() {
+            said.push(if !facts.errors.is_empty() {
+                "No pod that could be read is stuck.".to_owned()
+            } else if run.settings.namespaces.selects_all() {
+                "No pod is stuck.".to_owned()
+            } else {
+                "No pod is stuck in the namespaces that were selected.".to_owned()
+            });
+        }
+        said.join(" ")
     }
 
     fn place(&self) -> Option<&'a String> {

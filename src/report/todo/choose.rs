@@ -18,9 +18,8 @@ use crate::{
     judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     report::{
         NAMED, NAMES,
-        build::{Damage, by_damage, clock, is_local},
-        page::State,
-        record::RunRecord,
+        record::{Damage, RunRecord, by_damage, clock, is_local},
+        state::State,
     },
     selector::Target,
     words::{human_duration, listed, natural, prefixed},
