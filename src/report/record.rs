@@ -141,14 +141,10 @@ impl RunRecord<'_> {
             && attached.any(|name| judged.volumes().any(|volume| volume.name == *name))
     }
 
-    /// Returns the moment by which the volumes of pods that are deleted now are detached, as text.
-    pub(crate) fn detached_at(&self) -> String {
-        clock(
-            self.facts
-                .now
-                .saturating_add(DETACH_TIME_LIMIT)
-                .unwrap_or(self.facts.now),
-        )
+    /// Returns the moment by which the volumes of pods that are deleted now are detached.
+    pub(crate) fn detached_at(&self) -> Timestamp {
+        let at = self.facts.now.saturating_add(DETACH_TIME_LIMIT);
+        at.unwrap_or(self.facts.now)
     }
 
     /// Returns from when on the volumes of pods that earlier runs deleted may be in use on other nodes, while

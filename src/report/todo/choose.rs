@@ -148,12 +148,7 @@ impl RunRecord<'_> {
                 &[&error.what, &error.cause],
             );
         }
-        todos.extend(facts.strays.iter().map(|stray| self.of_stray(stray)));
-        todos
-    }
-
-    fn of_stray(&self, stray: &Stray) -> Todo {
-        match stray {
+        todos.extend(facts.strays.iter().map(|stray| match stray {
             Stray::Attachment { node, attachment } => Todo::new(
                 Rest,
                 fill("VolumeAttachment <name> names <node>, which no longer exists: until it is gone, no other node gets the volume.", &[attachment, node]),
@@ -167,7 +162,8 @@ impl RunRecord<'_> {
                 )
                 .harming(self.kubectl.delete_unused_claim(pod_of_claim, claim, claim_uid))
             }
-        }
+        }));
+        todos
     }
 
     /// Lists what to do about one pod, and about its node because of it. Nothing in the list
@@ -197,29 +193,33 @@ impl RunRecord<'_> {
                 Rest,
                 "<pods> hangs on a Ready node: see the log of the kubelet of <nodes>.",
             )),
-            Verdict::Manual if reason.asks_a_person() => {
-                todos.extend(self.off(node));
-                let codes = reason.asks.iter();
-                todos.extend(codes.flat_map(|code| self.of_reason(*code, judged, node)));
+            Verdict::Manual => {
+                let own = [reason.code()];
+                let codes = if reason.asks_a_person() {
+                    todos.extend(self.off(node));
+                    &reason.asks[..]
+                } else {
+                    &own
+                };
+                let rows = codes.iter();
+                todos.extend(rows.flat_map(|code| self.of_reason(*code, judged, node)));
             }
-            Verdict::Manual => todos.extend(self.of_reason(reason.code(), judged, node)),
             _ => {}
         }
         if todos.is_empty() && judged.verdict() == Verdict::Manual && !self.is_on_held_node(judged)
         {
             todos.push(see_why(reason.code()));
         }
-        let is_at_rest = matches!(
-            reason.code(),
-            ReasonCode::LocalVolume | ReasonCode::HostPath | ReasonCode::Stuck
-        );
-        todos.extend(node.filter(|node| is_at_rest && self.may_taint(node)).map(|node| {
-            Todo::new(
-                IfAsked,
-                fill("To move all pods of <nodes> at once, if you have SEEN it off: <taint>. A pod whose data is on <nodes> stays Pending.", &[&TAINT]),
-            )
-            .harming(Some(self.kubectl.taint(node)))
-        }));
+        let is_at_rest = [
+            ReasonCode::LocalVolume,
+            ReasonCode::HostPath,
+            ReasonCode::Stuck,
+        ];
+        let is_at_rest = is_at_rest.contains(&reason.code());
+        if let Some(taint) = self.taint(node.filter(|_| is_at_rest)) {
+            let sentence = "To move all pods of <nodes> at once, if you have SEEN it off: <taint>. A pod whose data is on <nodes> stays Pending.";
+            todos.push(Todo::new(IfAsked, fill(sentence, &[&TAINT])).harming(taint));
+        }
         todos.sort();
         todos.dedup();
         todos
@@ -393,42 +393,36 @@ impl RunRecord<'_> {
         let Some(node) = node.filter(is_suspect) else {
             return Vec::new();
         };
-        let mut todos = vec![self.power_off(node)];
+        let mut todos = Vec::new();
         if node.etcd.is_some_and(Quorum::has_no_spare) {
             let sentence = "etcd has no spare member left: bring <nodes> back.";
             todos.push(Todo::new(BringBack, sentence));
         }
-        todos
-    }
-
-    /// Says when to power a node off that is down. Volumes that are attached to it are detached after the delete of
-    /// their pods, and then attached elsewhere (`VolumeAttachment`).
-    fn power_off(&self, node: &NodeFacts) -> Todo {
         let is_unsure = |it: &&NodeFacts| {
             it.ready != Ready::True && it.control_plane && it.etcd.is_none() && it.leaf.is_none()
         };
-        if node.control_plane && self.facts.known_nodes().filter(is_unsure).count() > 1 {
-            let sentence = "Look at <nodes> before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.";
-            return Todo::new(Reach, sentence);
-        }
-        if let Some(moved) = self.volumes_moved_at(&node.name) {
-            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW: its volumes may be in use on other nodes since <time>.";
-            return Todo::new(SeeOff, fill(sentence, &[&clock(moved)]));
-        }
         let reaped = self.pods_on(&node.name);
         let reaped = reaped
             .filter(|it| it.verdict() == Verdict::Reap)
             .collect_vec();
-        let sentence = if reaped.is_empty() {
-            "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data."
+        // Volumes that are attached to the node are detached after the delete of their pods, and then attached
+        // elsewhere (`VolumeAttachment`).
+        todos.push(if node.control_plane && self.facts.known_nodes().filter(is_unsure).count() > 1 {
+            Todo::new(Reach, "Look at <nodes> before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.")
+        } else if let Some(moved) = self.volumes_moved_at(&node.name) {
+            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW: its volumes may be in use on other nodes since <time>.";
+            Todo::new(SeeOff, fill(sentence, &[&clock(moved)]))
+        } else if reaped.is_empty() {
+            Todo::new(PowerOff, "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data.")
         } else if !reaped.iter().any(|it| self.detaches_late(it)) {
-            "Power <nodes> off unless booting: old containers may still run there."
+            Todo::new(PowerOff, "Power <nodes> off unless booting: old containers may still run there.")
         } else if self.was_acted_on(&node.name) {
-            "POWER <nodes> OFF BEFORE <time>. From then on, its volumes are attached elsewhere: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe."
+            let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, its volumes are attached elsewhere: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe.";
+            Todo::new(PowerOff, fill(sentence, &[&clock(self.detached_at())]))
         } else {
-            "See the console of <nodes>: unless it is booting, POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes."
-        };
-        Todo::new(PowerOff, fill(sentence, &[&self.detached_at()]))
+            Todo::new(PowerOff, "See the console of <nodes>: unless it is booting, POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes.")
+        });
+        todos
     }
 
     /// Reports whether a limit holds the pod's node, so that the report asks for nothing but keeping data.
@@ -442,45 +436,32 @@ impl RunRecord<'_> {
         judged.code() == ReasonCode::NodeReady && self.facts.overdue(&judged.pod) >= HANGS
     }
 
-    /// Returns the command that sets the out-of-service taint; `None` if it would end more than the report says.
+    /// Returns the command that sets the out-of-service taint; `None` if a limit holds the node, its machine may
+    /// live, or the node carries the taint. The taint ends every pod there, so none may be opted out, be on a member
+    /// of etcd that may be needed, wait for your decision about its owner, or take a PVC along whose data may still
+    /// be wanted. Nothing of this is known of pods in namespaces that are left out, and of pods whose PVCs were not
+    /// read.
     fn taint(&self, node: Option<&NodeFacts>) -> Option<String> {
-        let node = node.filter(|node| self.may_taint(node))?;
-        Some(self.kubectl.taint(node))
-    }
-
-    /// Reports whether the report may print the command that sets the out-of-service taint: no
-    /// limit holds the node, its machine shows no sign of life, and the node does not carry the
-    /// taint yet. The taint ends every pod there, so none may be opted out, be on a member of etcd that
-    /// may be needed, wait for your decision about its owner, or take a PVC along whose data may still be wanted.
-    /// Nothing of this is known of pods in namespaces that are left out, and of pods whose PVCs were not read.
-    fn may_taint(&self, node: &NodeFacts) -> bool {
-        let is_held = self.plan.by_node.contains_key(&node.name);
-        let has_claims =
+        let node = node?;
+        let uses_claims =
             |pod: &PodFacts| pod.claim_names.as_ref().map_or(true, |all| !all.is_empty());
-        let protects = |Judged {
-                            pod,
-                            reason,
-                            storage,
-                            ..
-                        }: &Judged| {
-            pod.opts_out().is_some()
-                || storage.is_none() && has_claims(pod)
-                || reason.code() == ReasonCode::EtcdMember
-                || reason.asks.contains(&ReasonCode::OwnerKind)
-                || reason
-                    .ties
-                    .iter()
-                    .any(|tie| tie.goes() || tie.given_up_from() > Some(self.facts.now))
+        let loses = |tie: &Tie| tie.goes() || tie.given_up_from() > Some(self.facts.now);
+        let forbids = |it: &Judged| {
+            it.pod.opts_out().is_some()
+                || it.storage.is_none() && uses_claims(&it.pod)
+                || it.reason.code() == ReasonCode::EtcdMember
+                || it.reason.asks.contains(&ReasonCode::OwnerKind)
+                || it.reason.ties.iter().any(loses)
         };
-        let active = self.facts.active.get(&node.name);
-        let mut active = active.into_iter().flatten();
-        !is_held
+        let mut active = self.facts.active.get(&node.name).into_iter().flatten();
+        let may_taint = !self.plan.by_node.contains_key(&node.name)
             && self.settings.namespaces.selects_all()
             && !node.may_live(self.facts.now)
             && !node.out_of_service
             && node.opted_out.is_none()
-            && !self.pods_on(&node.name).any(protects)
-            && !active.any(|pod| pod.opts_out().is_some() || has_claims(pod))
+            && !self.pods_on(&node.name).any(forbids)
+            && !active.any(|pod| pod.opts_out().is_some() || uses_claims(pod));
+        may_taint.then(|| self.kubectl.taint(node))
     }
 }
 

@@ -133,7 +133,7 @@ impl Todo {
     }
 
     /// Adds a command that discards data or ends pods.
-    fn harming(self, command: Option<String>) -> Self {
+    fn harming(self, command: impl Into<Option<String>>) -> Self {
         Self {
             harms: true,
             ..self.with(command)
