@@ -14,7 +14,7 @@ use crate::{
     facts::{NodeRead, Ready, Zone},
     judge::{Judged, Limit, Verdict},
     outcome::{Outcome, OutcomeCode},
-    words::{joined, natural},
+    words::natural,
 };
 
 /// Version of the JSON output. New fields keep the number; a field that changes its meaning needs a
@@ -103,7 +103,7 @@ impl RunRecord<'_> {
             outcome_detail: outcome.map(Outcome::sentence),
             reaped_from: self.reaped_from(judged),
             ready_copies: judged.copies().map(|copies| copies.to_string()),
-            note: joined(self.notes(judged), "; "),
+            note: self.note(judged),
             steps: todos.iter().map(|todo| self.step(todo, &about)).collect(),
             ..PodEntry::from(pod)
         }

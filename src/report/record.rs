@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     outcome::{Outcome, OutcomeCode},
     selector::Target,
     settings::Settings,
-    words::natural,
+    words::{joined, natural},
 };
 
 /// The time after which Kubernetes detaches a volume from a dead node (`maxWaitForUnmountDuration`).
@@ -93,52 +94,55 @@ impl RunRecord<'_> {
         case.reaped_from().filter(|_| waits)
     }
 
-    /// Lists the notes to remember once the pod is reaped; none if it is not.
-    pub(crate) fn notes(&self, judged: &Judged) -> Vec<String> {
-        let mut notes = Vec::new();
-        if judged.verdict() == Verdict::Reap {
-            // The pod's author may write a text that looks like a note of ours.
-            let said = judged
-                .pod
-                .after_reap
-                .iter()
-                .map(|note| note.replace('\'', "\""));
-            notes.extend(said.map(|note| format!("'{note}' (its own note)")));
-            notes.extend(self.worth_noting(judged).map(|note| note.to_string()));
+    /// Returns what to remember once the pod is reaped; `None` if it is not. Its replacement waits for a node that
+    /// its volume allows only if no such node is Ready: all NotReady nodes were read.
+    pub(crate) fn note(&self, judged: &Judged) -> Option<String> {
+        if judged.verdict() != Verdict::Reap {
+            return None;
         }
-        notes
-    }
-
-    /// Lists the notes of the rules that are worth reading once the pod is reaped. Its replacement waits
-    /// for a node that its volume allows only if no such node is Ready: all NotReady nodes were read.
-    fn worth_noting(&self, judged: &Judged) -> impl Iterator<Item = Note> {
         let is_down = |name: &String| self.facts.nodes.contains_key(name);
         let allowed = |pvc: &str| judged.claim(pvc).map_or(&[][..], |claim| &claim.allowed);
-        judged.reason.notes().filter(move |note| match note {
+        let notes = judged.reason.notes().filter(|note| match note {
             Note::Claim(tie) if matches!(tie.kind, TieKind::Elsewhere(_)) => {
-                let nodes = allowed(&tie.pvc).iter().flatten().flatten();
-                let mut nodes = nodes.peekable();
+                let mut nodes = allowed(&tie.pvc).iter().flatten().flatten().peekable();
                 nodes.peek().is_some() && nodes.all(is_down)
             }
             // The list of such pods says it.
             Note::NoController => false,
             _ => true,
-        })
+        });
+        // The pod's author may write a text that looks like a note of ours.
+        let own = judged
+            .pod
+            .after_reap
+            .iter()
+            .map(|note| note.replace('\'', "\""));
+        let own = own.map(|note| format!("'{note}' (its own note)"));
+        joined(own.chain(notes.map(|note| note.to_string())), "; ")
     }
 
-    /// Reports whether a volume of the pod is attached to its node, so that another node gets it only 6
-    /// minutes after the delete (`VolumeAttachment`). Kubernetes detaches at once if the node has the
-    /// taint `out-of-service`, and nothing waits for the volume if the namespace is being deleted.
-    pub(crate) fn detaches_late(&self, judged: &Judged) -> bool {
-        let (facts, pod) = (&self.facts, &judged.pod);
-        let node = facts.known_node(pod).filter(|node| !node.out_of_service);
-        let attached = node.and_then(|node| facts.attachments.get(&node.name));
+    /// Reports whether a volume of the pod is attached to its node (`VolumeAttachment`).
+    pub(crate) fn is_attached(&self, judged: &Judged) -> bool {
+        let attached = judged
+            .pod
+            .node
+            .as_ref()
+            .and_then(|node| self.facts.attachments.get(node));
         let mut attached = attached
             .into_iter()
             .flatten()
             .filter_map(|it| it.volume.as_ref());
-        judged.unneeded() != Some(Unneeded::Namespace)
-            && attached.any(|name| judged.volumes().any(|volume| volume.name == *name))
+        attached.any(|name| judged.volumes().any(|volume| volume.name == *name))
+    }
+
+    /// Reports whether another node gets a volume of the pod only 6 minutes after the delete. Kubernetes detaches at
+    /// once if the node has the taint `out-of-service`, and nothing waits for the volume if the namespace is being
+    /// deleted.
+    pub(crate) fn detaches_late(&self, judged: &Judged) -> bool {
+        let node = self.facts.known_node(&judged.pod);
+        node.is_some_and(|node| !node.out_of_service)
+            && judged.unneeded() != Some(Unneeded::Namespace)
+            && self.is_attached(judged)
     }
 
     /// Returns the moment by which the volumes of pods that are deleted now are detached.
@@ -163,6 +167,15 @@ impl RunRecord<'_> {
             let code = self.outcome(judged);
             code.is_some_and(|code| code.acted() && !code.left_untouched())
         })
+    }
+
+    /// Lists the Terminating pods, the worst damage first.
+    pub(crate) fn by_damage(&self) -> Vec<&Judged> {
+        let key = |it: &&Judged| {
+            let (namespace, name) = (it.pod.namespace.clone(), natural(&it.pod.name));
+            (Damage::of(it), namespace, name, it.pod.uid.clone())
+        };
+        self.plan.pods.iter().sorted_by_cached_key(key).collect()
     }
 
     /// Lists the Terminating pods of a node.
@@ -197,20 +210,6 @@ impl Damage {
             Some(_) => Self::ManyReady,
         }
     }
-}
-
-/// Sorts pods, the worst damage first.
-pub(crate) fn by_damage(mut pods: Vec<&Judged>) -> Vec<&Judged> {
-    pods.sort_by_cached_key(|judged| {
-        let pod = &judged.pod;
-        (
-            Damage::of(judged),
-            pod.namespace.clone(),
-            natural(&pod.name),
-            pod.uid.clone(),
-        )
-    });
-    pods
 }
 
 /// Spells a moment of the day.

@@ -13,7 +13,7 @@ use crate::{
         NAMED,
         document::{Kind, Section, Tone},
         record::{Damage, clock, is_local},
-        todo::{About, Sentence, fill, full_name},
+        todo::{About, fill, full_name},
     },
     settings::Mode,
     words::{joined, listed, prefixed},
@@ -128,10 +128,8 @@ impl<'a> Page<'a> {
                 "Pods force-deleted, verified gone: <counted>.",
                 &[&counted],
             )),
-            self.say(
-                |it| outcome(it) == Some(OutcomeCode::Gone),
-                "Gone before the run came to it: <pods>.",
-            ),
+            self.pods(|it| outcome(it) == Some(OutcomeCode::Gone))
+                .say("Gone before the run came to it: <pods>."),
         ];
         let mut said = self.earlier();
         said.extend(texts.into_iter().flatten());
@@ -150,7 +148,7 @@ impl<'a> Page<'a> {
         if run.plan.hold.is_some() {
             // The affinity of the volumes; a held run deletes nothing.
             let held = "<pods>: data on <nodes>. Nothing is lost while you look.";
-            return Vec::from_iter(self.say(is_local, held));
+            return Vec::from_iter(self.pods(is_local).say(held));
         }
         let asks = |it: &Judged, code| it.reason.asks.contains(&code);
         let unverified = |it: &Judged| {
@@ -194,12 +192,9 @@ impl<'a> Page<'a> {
             // The affinity or hostPath; status.readyReplicas and spec.replicas, of which the least share is named.
             others.say(fill("<pods>: data on <nodes>. Ready of each StatefulSet: <least> or more; whether those hold it, only you know.", &[&least])),
             // The PVC or its volume could not be read or is Lost; or the PVC has a deletionTimestamp or an owner.
-            self.say(unverified, "<pods>: whether data is lost with <nodes> or with the pod is not known."),
+            self.pods(unverified).say("<pods>: whether data is lost with <nodes> or with the pod is not known."),
             // The driver's attachRequired, or the kind of the volume.
-            self.say(
-                |it| asks(it, ReasonCode::SharedDisk),
-                "<pods>: two machines would write to one disk if <nodes> still runs.",
-            ),
+            self.pods(|it| asks(it, ReasonCode::SharedDisk)).say("<pods>: two machines would write to one disk if <nodes> still runs."),
             // A PVC's deletionTimestamp, after NotReady-since.
             self.say_from(given_up, "<pods>: its PVC was deleted; set its volume to Retain before <time> if you want the data."),
             // Ready is False, or a lease was renewed.
@@ -217,14 +212,9 @@ impl<'a> Page<'a> {
             } else {
                 "None on <nodes> in the namespaces that were selected. Others were not looked at."
             };
-            texts.extend(self.say(of_dead, none));
+            texts.extend(self.pods(of_dead).say(none));
         }
         texts
-    }
-
-    /// Completes the sentence about the pods of which `is` holds.
-    fn say(&self, is: impl Fn(&Judged) -> bool, sentence: impl Into<Sentence>) -> Option<String> {
-        self.pods(is).say(sentence)
     }
 
     /// Completes the sentence about the pods that have such a moment, of which the first is its `<time>`.
@@ -235,7 +225,7 @@ impl<'a> Page<'a> {
     ) -> Option<String> {
         let first = self.pods.iter().filter_map(|it| moment(it)).min()?;
         let sentence = fill(sentence, &[&clock(first)]);
-        self.say(|it| moment(it).is_some(), sentence)
+        self.pods(|it| moment(it).is_some()).say(sentence)
     }
 
     /// Says what happens by itself, and when.
@@ -281,9 +271,10 @@ impl<'a> Page<'a> {
             let linked = "If the link comes back, Kosmos stops what runs there: <pods>.";
             let is_manual = |it: &Judged| it.verdict() == Verdict::Manual;
             let said = [
-                self.say(is_manual, "Runs delete none of the pods that need you."),
-                self.say(|it| run.restarts_with_its_data(it), back),
-                self.say(of_kosmos, linked),
+                self.pods(is_manual)
+                    .say("Runs delete none of the pods that need you."),
+                self.pods(|it| run.restarts_with_its_data(it)).say(back),
+                self.pods(of_kosmos).say(linked),
             ];
             texts.extend(joined(said.into_iter().flatten(), " "));
         }

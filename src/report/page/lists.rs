@@ -157,7 +157,7 @@ impl<'a> Page<'a> {
                     .is_some_and(OutcomeCode::left_untouched)
         });
         let notes = pods.pods.into_iter();
-        let notes = notes.filter_map(|it| Some((joined(self.run.notes(it), "; ")?, it)));
+        let notes = notes.filter_map(|it| Some((self.run.note(it)?, it)));
         let texts = notes
             .into_group_map()
             .into_iter()

@@ -11,7 +11,7 @@ use super::{
     NAMED,
     document::{Document, Kind, Line, Section, Tone},
     notices,
-    record::{Damage, RunRecord, by_damage},
+    record::{Damage, RunRecord},
     state::State,
     todo::{About, Todos, Urgency, fill},
 };
@@ -39,7 +39,7 @@ struct Page<'a> {
 pub fn document(run: &RunRecord<'_>) -> Document {
     let page = Page {
         run,
-        pods: by_damage(run.plan.pods.iter().collect()),
+        pods: run.by_damage(),
         down: run.down(),
         todos: run.todos(),
     };

@@ -18,7 +18,7 @@ use crate::{
     judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     report::{
         NAMED, NAMES,
-        record::{Damage, RunRecord, by_damage, clock, is_local},
+        record::{Damage, RunRecord, clock, is_local},
         state::State,
     },
     selector::Target,
@@ -30,7 +30,7 @@ const TAINT: &str = "the out-of-service taint ends every pod there that does not
 impl RunRecord<'_> {
     /// Lists what to do about the whole run, and about each pod.
     pub fn todos(&self) -> Todos<'_> {
-        let pods = by_damage(self.plan.pods.iter().collect());
+        let pods = self.by_damage();
         let of_pods = pods.iter().flat_map(|judged| {
             let todos = self.todos_of(judged).into_iter();
             todos.map(move |todo| (todo, *judged))
@@ -131,8 +131,9 @@ impl RunRecord<'_> {
             } else {
                 suspects
             };
-            let pods = pods.iter().sorted_by_key(|it| !it.attached);
-            let names = pods.map(|it| format!("{}/{}", it.namespace, it.name));
+            let names = pods
+                .iter()
+                .map(|it| format!("{}/{}", it.namespace, it.name));
             let (node, names) = (&node.noted.node, listed(&names.collect_vec(), NAMES));
             add(
                 RunsElsewhere,

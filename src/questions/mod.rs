@@ -1,3 +1,0 @@
-//! The report that no run makes: `explain`. It only reads.
-
-pub mod explain;
