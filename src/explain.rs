@@ -5,20 +5,18 @@
 //! reads.
 
 use itertools::Itertools as _;
-use jiff::Timestamp;
 
 use crate::{
     cli::PodName,
     cluster::Cluster,
     exit::{CouldNotRun, Result},
-    facts::{NodeCounts, PodFacts, PodsOf, Tally, Unread},
-    judge::{Evaluation, Judged, Limit, MAX_NODES_IGNORED, ReasonCode},
+    facts::{PodsOf, Unread},
     kubernetes::RawPod,
-    report::{Report, RunRecord, explain},
+    report::{self, Report, RunRecord},
     settings::{Settings, Task},
     source::{Gathered, Reader, Source, gather, snapshot},
     stop::Stop,
-    words::{human_duration, joined, near, prefixed},
+    words::{joined, near},
 };
 
 /// How many NotReady nodes are searched for a pod with a similar name.
@@ -68,16 +66,14 @@ pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) 
     let run = RunRecord::new(settings, facts, plan);
     let mut all = run.plan.pods.iter();
     let judged = match all.find(|judged| judged.pod.uid == pod.uid) {
-        None => Err(not_terminating(&pod, run.facts.now)),
+        None => Err("It is not Terminating: its deletion was not requested. pod-reaper looks at Terminating pods only.".to_owned()),
         Some(_) if !settings.namespaces.matches(&pod.namespace) => Err(format!(
             "Its namespace {} is left out. The run looks at these namespaces: {}.",
             pod.namespace, settings.namespaces
         )),
         Some(judged) => Ok(judged),
     };
-    let limits = judged.as_ref().map(|judged| limits(&run, judged));
-    let limits = limits.unwrap_or_default();
-    Ok(explain(&run, &pod, judged, limits))
+    Ok(report::explain(&run, &pod, judged))
 }
 
 /// Completes the name of the pod. Without a namespace, exactly one pod has to have that name.
@@ -165,75 +161,4 @@ async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRu
         }
     };
     CouldNotRun::Usage(format!("there is no pod {asked}; {hint}"))
-}
-
-fn not_terminating(pod: &PodFacts, now: Timestamp) -> String {
-    let age = pod
-        .created
-        .map(|created| human_duration(now.duration_since(created)));
-    let phase = Some(pod.phase.as_str()).filter(|phase| !phase.is_empty());
-    format!(
-        "It is not Terminating: its deletion was not requested. It has existed{}, in phase {}. pod-reaper looks at \
-         Terminating pods only.",
-        prefixed(" for ", age),
-        phase.unwrap_or("unknown")
-    )
-}
-
-/// Evaluates the limits of the run on a pod. A limit turns `reap` into `wait`, so the limit that is
-/// kept beside the pod's reason decides.
-fn limits(run: &RunRecord<'_>, judged: &Judged) -> Vec<Evaluation> {
-    let RunRecord {
-        settings,
-        facts,
-        plan,
-        ..
-    } = run;
-    let node = judged.pod.node.as_ref();
-    let hold = node.and_then(|node| plan.by_node.get(node)).cloned();
-    let over_cap = |limit: &Limit| limit.code() == ReasonCode::OverCap;
-    let cap = judged.limit.clone().filter(over_cap);
-    let percent = settings.limits.max_not_ready_percent;
-    let not_held = match &facts.node_counts {
-        _ if percent >= 100 => "--max-not-ready-percent=100 turns it off.".to_owned(),
-        NodeCounts::Counted {
-            all: Tally { not_ready, total },
-            ..
-        } => {
-            let are = if *not_ready == 1 { "is" } else { "are" };
-            format!(
-                "{not_ready} of {total} real nodes {are} NotReady; the breaker needs at least {} and {percent}%.",
-                MAX_NODES_IGNORED + 1
-            )
-        }
-        _ => format!("At most {MAX_NODES_IGNORED} nodes are NotReady."),
-    };
-    let not_capped = match settings.limits.max_deletes {
-        None => "There is no cap.".to_owned(),
-        Some(most) => format!(
-            "{} pods are to be reaped; --max-deletes is {most}.",
-            plan.reaps().count()
-        ),
-    };
-    [
-        (
-            "Does a limit hold the run, or the zone of its node?",
-            hold,
-            not_held,
-        ),
-        (
-            "Are there more pods to reap than --max-deletes?",
-            cap,
-            not_capped,
-        ),
-    ]
-    .map(|(asks, limit, otherwise)| Evaluation {
-        number: None,
-        asks,
-        holds: Some(limit.is_some()),
-        decides: limit.is_some() && limit == judged.limit,
-        seen: limit.map_or(otherwise, |limit| limit.sentence()),
-        gives: None,
-    })
-    .into()
 }

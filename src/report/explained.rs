@@ -11,18 +11,13 @@ use super::{
 use crate::{
     exit::Exit,
     facts::PodFacts,
-    judge::{Evaluation, Judged, PodContext, ReasonCode, Tie, Verdict},
+    judge::{Evaluation, Judged, Limit, PodContext, ReasonCode, Tie, Verdict},
     words::{about, human_duration, joined, prefixed},
 };
 
 /// Reports the pod alone, with what each rule and limit saw of it. `judged` is its verdict; the error says why
 /// no run judges it, as sentences.
-pub fn explain(
-    run: &RunRecord<'_>,
-    pod: &PodFacts,
-    judged: Result<&Judged, String>,
-    limits: Vec<Evaluation>,
-) -> Report {
+pub fn explain(run: &RunRecord<'_>, pod: &PodFacts, judged: Result<&Judged, String>) -> Report {
     let in_plan = run.plan.pods.iter().find(|it| it.pod.uid == pod.uid);
     let mut rules = in_plan.map_or_else(Vec::new, |it| {
         PodContext::of(
@@ -49,6 +44,8 @@ pub fn explain(
             rule.decides = false;
         }
     }
+    let limits = judged.map(|judged| limits(run, judged));
+    let limits = limits.map_or_else(Vec::new, Vec::from);
     let mut report = run.report();
     report
         .nodes
@@ -103,6 +100,11 @@ fn document(
     };
     let [now, later] = Section::of_steps("DO", usize::MAX, entry.steps.clone());
     let never = judged.map(|judged| run.never(&[judged]));
+    // Why it waits is said above if a limit decides.
+    let limits = limits
+        .iter()
+        .filter(|it| it.holds == Some(true) && !it.decides);
+    let limits = limits.map(|limit| limit.seen.clone());
     let unread = run.facts.errors.iter();
     let unread = unread.map(|error| format!("{}: {}", error.what, error.cause));
     let source = prefixed(" from ", run.settings.task.snapshot());
@@ -124,12 +126,7 @@ fn document(
         later,
         never.unwrap_or_default(),
         Section::of_texts(Kind::List, "RULES", Tone::Quiet, of_rules(rules)),
-        Section::of_texts(
-            Kind::List,
-            "LIMITS",
-            Tone::Quiet,
-            limits.iter().map(of_limit),
-        ),
+        Section::of_texts(Kind::List, "LIMITS", Tone::Quiet, limits),
         Section::of_texts(Kind::List, "NOT READ", Tone::Bad, unread),
         Section::of_texts(
             Kind::List,
@@ -217,11 +214,23 @@ fn of_rules(rules: &[Evaluation]) -> Option<String> {
     joined(groups, " · ")
 }
 
-fn of_limit(limit: &Evaluation) -> String {
-    let answer = if limit.holds == Some(true) {
-        "YES"
-    } else {
-        "no"
-    };
-    format!("{} {answer}. {}", limit.asks, limit.seen)
+/// Evaluates the limits of the run on a pod. A limit turns `reap` into `wait`, so the limit that is kept beside
+/// the pod's reason decides.
+fn limits(run: &RunRecord<'_>, judged: &Judged) -> [Evaluation; 2] {
+    let node = judged.pod.node.as_ref();
+    let hold = node.and_then(|node| run.plan.by_node.get(node));
+    let own = judged.limit.as_ref();
+    let cap = own.filter(|limit| matches!(limit, Limit::OverCap(_)));
+    let asked = [
+        ("Does a limit hold the run, or the zone of its node?", hold),
+        ("Are there more pods to reap than --max-deletes?", cap),
+    ];
+    asked.map(|(asks, limit)| Evaluation {
+        number: None,
+        asks,
+        holds: Some(limit.is_some()),
+        decides: limit.is_some() && limit == own,
+        seen: limit.map_or_else(|| "It does not apply.".to_owned(), Limit::sentence),
+        gives: None,
+    })
 }
