@@ -100,16 +100,6 @@ pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// Formats the numbers that are not zero, each with its noun. The noun is written "pod|pods" if
-/// singular and plural differ.
-pub fn counts<'a>(all: impl IntoIterator<Item = (usize, &'a str)>) -> impl Iterator<Item = String> {
-    let some = all.into_iter().filter(|(count, _)| *count > 0);
-    some.map(|(count, words)| {
-        let (one, many) = words.split_once('|').unwrap_or((words, words));
-        counted(count, one, many)
-    })
-}
-
 /// Returns a hint that asks whether one of the up to three `known` names most similar to `name` is
 /// meant; `None` if no known name is similar. A known name may have its namespace before it.
 pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {

@@ -33,9 +33,7 @@ mod types;
 pub use self::document::Document;
 pub(crate) use self::explained::explain;
 pub use self::record::RunRecord;
-pub use self::types::{
-    BreakerEntry, Explained, NodeEntry, PodEntry, Report, SettingsEntry, Summary,
-};
+pub use self::types::Report;
 
 /// The most names that a list shows unless each of them was or would be deleted.
 pub const NAMES: usize = 30;
