@@ -416,7 +416,7 @@ impl RunRecord<'_> {
         } else if reaped.is_empty() {
             Todo::new(PowerOff, "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data.")
         } else if !reaped.iter().any(|it| self.detaches_late(it)) {
-            Todo::new(PowerOff, "Power <nodes> off unless booting: old containers may still run there.")
+            Todo::new(PowerOff, "Power <nodes> off unless the console shows it booting: old containers may still run there.")
         } else if self.was_acted_on(&node.name) {
             let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, its volumes are attached elsewhere: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe.";
             Todo::new(PowerOff, fill(sentence, &[&clock(self.detached_at())]))
