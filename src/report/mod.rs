@@ -8,7 +8,7 @@
 macro_rules! in_json {
     ($($(#[$about:meta])* pub struct $name:ident $fields:tt)*) => {
         $(
-            #[derive(Debug, Clone, PartialEq, serde::Serialize)]
+            #[derive(Debug, serde::Serialize)]
             #[cfg_attr(test, derive(schemars::JsonSchema))]
             #[serde(rename_all = "camelCase")]
             $(#[$about])*
