@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 use super::{
     build::tally,
     document::{Document, Kind, Section, Tone},
-    record::{RunRecord, clock},
+    record::{RunRecord, clock, day},
     types::{Explained, PodEntry, Report},
 };
 use crate::{
@@ -138,7 +138,7 @@ fn document(
     Document {
         title: format!("{name} · {verdict}"),
         headline: format!("{name}  {verdict}"),
-        about: format!("EXPLAIN{source}{}", run.facts.now.strftime(" at %F %RZ")),
+        about: format!("EXPLAIN{source} at {}", day(run.facts.now)),
         sections: sections.into(),
     }
     .without_empty()

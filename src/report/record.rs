@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     exit::Exit,
     facts::{ClusterFacts, Uid, Unneeded},
-    history::{History, NodeState, Notes, RememberedNode},
+    history::{History, NodeState, Notes},
     judge::{Judged, Limit, Note, Plan, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode},
     selector::Target,
@@ -77,7 +77,7 @@ impl RunRecord<'_> {
             Exit::Incomplete
         } else if self.settings.exit_on_manual
             && (any(|judged| judged.verdict() == Verdict::Manual)
-                || self.history.nodes.iter().any(RememberedNode::needs_you))
+                || self.history.needing_you().next().is_some())
         {
             Exit::Manual
         } else {
@@ -210,6 +210,11 @@ impl Damage {
             Some(_) => Self::ManyReady,
         }
     }
+}
+
+/// Spells a moment with its day.
+pub(crate) fn day(at: Timestamp) -> String {
+    at.strftime("%F %RZ").to_string()
 }
 
 /// Spells a moment of the day.

@@ -12,7 +12,7 @@ use crate::{
     report::{
         NAMED,
         document::{Kind, Section, Tone},
-        record::{Damage, clock, is_local},
+        record::{Damage, clock, day, is_local},
         todo::{About, fill, full_name},
     },
     settings::Mode,
@@ -92,7 +92,7 @@ impl<'a> Page<'a> {
         let nodes = self.run.history.nodes.iter();
         let nodes = nodes.filter(|node| node.now.state == NodeState::Down || node.needs_you());
         let said = nodes.flat_map(|RememberedNode { noted, sets, now, .. }| {
-            let (name, from) = (&noted.node, noted.first_reap.strftime("%F %RZ"));
+            let (name, from) = (&noted.node, day(noted.first_reap));
             let earlier = match noted.pods.len().saturating_add(noted.more) {
                 0 => format!("Earlier: a run ended while it deleted pods of {name}; which ones is not known."),
                 count => format!("Earlier: pods of {name} force-deleted from {from} on: {count} (from ConfigMap {CONFIG_MAP})."),
@@ -175,9 +175,8 @@ impl<'a> Page<'a> {
             of_dead(it) && it.storage.is_none() && it.code() != ReasonCode::KubeletAlive
         };
         // The boot ID of the node, and the time of its Ready condition.
-        let back = run.history.nodes.iter().filter(|node| node.needs_you());
-        let back = back.map(|node| {
-            let until = node.now.ready_since.map(|at| at.strftime("%F %RZ"));
+        let back = run.history.needing_you().map(|node| {
+            let until = node.now.ready_since.map(day);
             let until = prefixed(" until about ", until);
             let name = &node.noted.node;
             format!("Containers of pods that were deleted MAY have run on {name}{until}, beside their replacements.")

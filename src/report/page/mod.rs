@@ -11,7 +11,7 @@ use super::{
     NAMED,
     document::{Document, Kind, Line, Section, Tone},
     notices,
-    record::{Damage, RunRecord},
+    record::{Damage, RunRecord, day},
     state::State,
     todo::{About, Todos, Urgency, fill},
 };
@@ -101,9 +101,8 @@ impl<'a> Page<'a> {
         let supposed = joined(run.settings.task.suppose_dead(), ", ");
         let supposed = supposed.map(|names| format!("IF {names} HAD DIED:"));
         let mut said = Vec::from_iter(supposed);
-        let back = run.history.nodes.iter().filter(|node| node.needs_you());
-        said.extend(back.map(|node| {
-            let at = node.now.ready_since.map(|at| at.strftime("%F %RZ"));
+        said.extend(run.history.needing_you().map(|node| {
+            let at = node.now.ready_since.map(day);
             format!(
                 "{} CAME BACK{}, NOT REBOOTED.",
                 node.noted.node,
@@ -145,7 +144,7 @@ impl<'a> Page<'a> {
     }
 
     fn about(&self) -> String {
-        let at = self.run.facts.now.strftime("%F %RZ");
+        let at = day(self.run.facts.now);
         let place = prefixed(" ", self.place());
         let exit = match self.run.exit() {
             Exit::Done => String::new(),

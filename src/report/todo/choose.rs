@@ -123,7 +123,7 @@ impl RunRecord<'_> {
             }
             Some(Limit::OverCap(_)) | None => {}
         }
-        for node in self.history.nodes.iter().filter(|node| node.needs_you()) {
+        for node in self.history.needing_you() {
             let is_suspect = |it: &&Reaped| it.attached || !it.is_replaced_early();
             let suspects = node.noted.pods.iter().filter(is_suspect).collect_vec();
             let pods = if suspects.is_empty() {
