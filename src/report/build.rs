@@ -120,6 +120,7 @@ impl RunRecord<'_> {
         let attached = self.facts.attachments.get(name);
         let entry = NodeEntry {
             name: name.to_owned(),
+            ready: "unread",
             pods: tally(Verdict::ALL, here.map(Judged::verdict)),
             volume_attachments: attached.cloned().unwrap_or_default(),
             ..NodeEntry::default()
@@ -129,7 +130,7 @@ impl RunRecord<'_> {
         };
         Some(NodeEntry {
             zone: node.zone.as_ref().map(Zone::to_string),
-            ready: Some(node.ready),
+            ready: node.ready.as_str(),
             reason: node.ready_reason.clone(),
             since: node.not_ready_since(now),
             signs_of_life: node.signs_of_life(now),
