@@ -63,7 +63,7 @@ impl<'a> Page<'a> {
         texts.extend(etcd.map(|etcd| {
             format!(
                 "The API server writes, so {} of {} members of etcd live. On Ready nodes: {}. At least one of {} is alive. Pods that stay: {}.",
-                etcd.members / 2 + 1, etcd.members, etcd.ready, members.nodes(), members.pods.len()
+                etcd.members / 2 + 1, etcd.members, etcd.ready, members.node_names(), members.pods.len()
             )
         }));
         texts

@@ -161,7 +161,7 @@ impl<'a> Page<'a> {
         let texts = notes
             .into_group_map()
             .into_iter()
-            .map(|(note, pods)| format!("{}: {note}", About::of(pods).pods()));
+            .map(|(note, pods)| format!("{}: {note}", About::of(pods).pod_names()));
         Section::of_texts(Kind::List, "AFTERWARDS", Tone::Plain, texts.sorted())
     }
 }

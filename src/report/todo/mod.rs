@@ -188,14 +188,14 @@ impl<'a> About<'a> {
     }
 
     /// Names a few pods, and counts many: the lists name them.
-    pub fn pods(&self) -> String {
+    pub fn pod_names(&self) -> String {
         match self.pods.len() {
             many if many > NAMED => format!("{many} pods"),
             _ => self.pods.iter().map(|it| full_name(&it.pod)).join(", "),
         }
     }
 
-    pub fn nodes(&self) -> String {
+    pub fn node_names(&self) -> String {
         listed(&self.nodes, NAMED)
     }
 
@@ -206,8 +206,8 @@ impl<'a> About<'a> {
         for part in parts {
             let (gap, rest) = part.split_once('>').unwrap_or(("", part));
             said += &match gap {
-                "pods" => self.pods(),
-                "nodes" => self.nodes(),
+                "pods" => self.pod_names(),
+                "nodes" => self.node_names(),
                 "count" => self.pods.len().to_string(),
                 _ => prefixed("", fills.next()),
             };
