@@ -127,6 +127,13 @@ pub struct History {
     pub unread: Option<String>,
 }
 
+impl History {
+    /// Lists the nodes whose return needs you.
+    pub fn needing_you(&self) -> impl Iterator<Item = &RememberedNode> {
+        self.nodes.iter().filter(|node| node.needs_you())
+    }
+}
+
 /// A node whose pods were reaped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

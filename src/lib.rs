@@ -4,7 +4,7 @@
 //! Data flows one way. [`source`] gathers facts and pods. [`judge`] gives each pod a verdict,
 //! and turns the verdicts into a plan by the limits of the run. [`reap`] carries the plan out. [`report`]
 //! describes the result, and [`notify`] passes it on. [`run`] is this sequence, readable from top
-//! to bottom. [`questions`] reports what a run would decide, by the same rules. No module uses one
+//! to bottom. [`explain`] reports what a run would decide, by the same rules. No module uses one
 //! that uses it.
 
 pub mod cli;
@@ -12,13 +12,13 @@ pub mod cluster;
 pub mod codes;
 pub mod console;
 pub mod exit;
+pub mod explain;
 pub mod facts;
 pub mod history;
 pub mod judge;
 mod kubernetes;
 pub mod notify;
 pub mod outcome;
-pub mod questions;
 mod reap;
 pub mod report;
 pub mod run;

@@ -7,8 +7,7 @@ use pod_reaper::{
     cli::{self, Cli, Command},
     console::{log, output, terminal},
     exit::{Exit, Result},
-    questions::explain,
-    run,
+    explain, run,
     settings::Settings,
     stop::Stop,
 };

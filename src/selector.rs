@@ -52,16 +52,6 @@ fn as_text<S: Serializer>(regex: &Option<Regex>, to: S) -> Result<S::Ok, S::Erro
     regex.as_ref().map(Regex::as_str).serialize(to)
 }
 
-/// Two filters are equal if the user typed the same expressions.
-impl PartialEq for NamespaceFilter {
-    fn eq(&self, other: &Self) -> bool {
-        let typed = |filter: &Self| {
-            [&filter.include, &filter.exclude].map(|regex| regex.as_ref().map(ToString::to_string))
-        };
-        typed(self) == typed(other)
-    }
-}
-
 /// Returns a parser that accepts any text except whitespace alone. `hint` ends its error message.
 pub fn filled(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |text| match text.trim() {

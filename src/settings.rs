@@ -12,7 +12,7 @@ use crate::{
     facts::{ClusterFacts, PodFacts, Storage},
     judge::{Judged, Limits, Plan, Policy},
     selector::{NamespaceFilter, Target},
-    words::{counted, joined},
+    words::{counted, joined, near},
 };
 
 /// The settings of one run or question.
@@ -162,21 +162,23 @@ impl Settings {
             _ => None,
         };
         let why = absent.map_or(why, |name| format!("there is no namespace {name}"));
-        let list = "list them with: kubectl get namespaces";
-        Err(CouldNotRun::Usage(format!("{why}; {list}")))
+        let known = facts.unmatched_namespaces.iter().flatten();
+        let similar = absent.and_then(|name| near(name, known.map(String::as_str)));
+        let hint = similar.unwrap_or_else(|| "list them with: kubectl get namespaces".to_owned());
+        Err(CouldNotRun::Usage(format!("{why}; {hint}")))
     }
 
     /// Says which options select none of the cluster's namespaces; `None` if the options select
     /// some.
     pub fn unmatched(&self, facts: &ClusterFacts) -> Option<String> {
-        let count = facts.unmatched_namespaces?;
+        let known = facts.unmatched_namespaces.as_ref()?;
         let names = joined(self.filters.iter().map(|filter| &filter.name), " and ")?;
         let select = if self.filters.len() == 1 {
             "selects"
         } else {
             "select"
         };
-        let all = counted(count, "namespace", "namespaces");
+        let all = counted(known.len(), "namespace", "namespaces");
         let filter = &self.namespaces;
         Some(format!(
             "{names} {select} none of the namespaces of the cluster, which has {all} (filter: {filter})"

@@ -1,4 +1,4 @@
-//! The spelling of durations, counts, lists and names, and the cleaning of text from the cluster.
+//! The spelling of durations, counts, lists and names, names near a mistyped one, and the cleaning of text from the cluster.
 
 use itertools::Itertools as _;
 use std::fmt::Display;
@@ -100,12 +100,18 @@ pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// Formats the numbers that are not zero, each with its noun. The noun is written "pod|pods" if
-/// singular and plural differ.
-pub fn counts<'a>(all: impl IntoIterator<Item = (usize, &'a str)>) -> impl Iterator<Item = String> {
-    let some = all.into_iter().filter(|(count, _)| *count > 0);
-    some.map(|(count, words)| {
-        let (one, many) = words.split_once('|').unwrap_or((words, words));
-        counted(count, one, many)
-    })
+/// Returns a hint that asks whether one of the up to three `known` names most similar to `name` is
+/// meant; `None` if no known name is similar. A known name may have its namespace before it.
+pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    let near = known
+        .map(|known| {
+            let bare = known.rsplit('/').next().unwrap_or(known);
+            (strsim::jaro_winkler(name, bare), known)
+        })
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .sorted_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)))
+        .take(3)
+        .map(|(_, name)| name)
+        .join(" or ");
+    (!near.is_empty()).then(|| format!("did you mean {near}?"))
 }

@@ -12,7 +12,7 @@ use std::{
 use http::{HeaderValue, Request, Response, header};
 use kube::{Client, client::Body};
 use libfuzzer_sys::fuzz_target;
-use pod_reaper::{cli::{Cli, PodName}, cluster::Cluster, questions::explain, settings::Settings, source::{Reader, Source as _, gather}, stop::Stop};
+use pod_reaper::{cli::{Cli, PodName}, cluster::Cluster, explain, settings::Settings, source::{Reader, Source as _, gather}, stop::Stop};
 
 const STATUS: [u16; 8] = [200, 200, 200, 404, 410, 429, 500, 503];
 const NOT_FOUND: &[u8] = br#"{"kind":"Status","reason":"NotFound"}"#;

@@ -92,8 +92,8 @@ pub struct ClusterFacts {
     /// The active pods in matching namespaces, by node: pods that have not finished and whose
     /// deletion was not requested.
     pub active: BTreeMap<String, Vec<PodFacts>>,
-    /// The number of namespaces, if the namespace filter matches none of them and no pod.
-    pub unmatched_namespaces: Option<usize>,
+    /// The namespaces, if the namespace filter matches none of them and no pod.
+    pub unmatched_namespaces: Option<Vec<String>>,
     /// The active pods that a pod controls, by its UID, if all pods were listed.
     pub owned_by_pods: BTreeMap<Uid, Vec<String>>,
     /// What waits for a node that no longer exists, if all pods were listed.

@@ -220,7 +220,6 @@ impl PodContext<'_> {
                 holds,
                 decides: is_first,
                 seen,
-                gives: rule.gives.first().copied(),
             }
         });
         let mut evaluations = of_rules.collect_vec();
@@ -233,7 +232,6 @@ impl PodContext<'_> {
                 Some(number) => format!("Rule {number} decides."),
                 None => decided.to_string(),
             },
-            gives: Some(ReasonCode::Stuck),
         });
         evaluations
     }

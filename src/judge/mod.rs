@@ -39,9 +39,6 @@ entry! {
         pub decides: bool,
         /// What was seen, as a sentence.
         pub seen: String,
-        /// The first reason code that the rule can give.
-        #[serde(skip)]
-        pub gives: Option<ReasonCode>,
     }
 }
 

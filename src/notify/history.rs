@@ -60,11 +60,6 @@ pub async fn after(
     };
     let mut notes = begun.clone();
     for node in nodes(run) {
-        let attachments = run.facts.attachments.get(&node.name);
-        let is_attached = |volume: &String| {
-            let mut all = attachments.into_iter().flatten();
-            all.any(|attachment| attachment.volume.as_ref() == Some(volume))
-        };
         let here = |judged: &&Judged| judged.pod.node.as_ref() == Some(&node.name);
         let pods = run.plan.reaps().filter(here);
         let pods = pods.filter(|judged| is_deleted(&judged.pod.uid));
@@ -77,7 +72,7 @@ pub async fn after(
                 .as_ref()
                 .map(|owner| owner.kind.clone())
                 .filter(|kind| history::is_word(kind)),
-            attached: judged.volumes().any(|volume| is_attached(&volume.name)),
+            attached: run.is_attached(judged),
             at,
         });
         let pods = pods.collect_vec();

@@ -1,26 +1,23 @@
 //! Explains one pod: its facts, what happens by itself, what to do, and what each rule saw.
 
+use itertools::Itertools as _;
+
 use super::{
-    build::{clock, tally},
-    document::{Document, Kind, Line, Section, Tone},
-    record::RunRecord,
+    build::tally,
+    document::{Document, Kind, Section, Tone},
+    record::{RunRecord, clock, day},
     types::{Explained, PodEntry, Report},
 };
 use crate::{
     exit::Exit,
     facts::PodFacts,
-    judge::{Evaluation, Judged, PodContext, ReasonCode, Tie, Verdict},
+    judge::{Evaluation, Judged, Limit, PodContext, ReasonCode, Tie, Verdict},
     words::{about, human_duration, joined, prefixed},
 };
 
 /// Reports the pod alone, with what each rule and limit saw of it. `judged` is its verdict; the error says why
 /// no run judges it, as sentences.
-pub fn explain(
-    run: &RunRecord<'_>,
-    pod: &PodFacts,
-    judged: Result<&Judged, String>,
-    limits: Vec<Evaluation>,
-) -> Report {
+pub fn explain(run: &RunRecord<'_>, pod: &PodFacts, judged: Result<&Judged, String>) -> Report {
     let in_plan = run.plan.pods.iter().find(|it| it.pod.uid == pod.uid);
     let mut rules = in_plan.map_or_else(Vec::new, |it| {
         PodContext::of(
@@ -47,6 +44,8 @@ pub fn explain(
             rule.decides = false;
         }
     }
+    let limits = judged.map(|judged| limits(run, judged));
+    let limits = limits.map_or_else(Vec::new, Vec::from);
     let mut report = run.report();
     report
         .nodes
@@ -100,9 +99,12 @@ fn document(
         Section::of_texts(Kind::Head, heading, Tone::Plain, text)
     };
     let [now, later] = Section::of_steps("DO", usize::MAX, entry.steps.clone());
-    let never = (entry.verdict == Some(Verdict::Manual)).then_some(
-        "force-delete it unless a step says so, strip a finalizer, or delete a VolumeAttachment.",
-    );
+    let never = judged.map(|judged| run.never(&[judged]));
+    // Why it waits is said above if a limit decides.
+    let limits = limits
+        .iter()
+        .filter(|it| it.holds == Some(true) && !it.decides);
+    let limits = limits.map(|limit| limit.seen.clone());
     let unread = run.facts.errors.iter();
     let unread = unread.map(|error| format!("{}: {}", error.what, error.cause));
     let source = prefixed(" from ", run.settings.task.snapshot());
@@ -112,16 +114,19 @@ fn document(
         head("its data", judged.and_then(data)),
         head(
             "its node",
-            entry.node.as_ref().and_then(|name| run.headline_of(name)),
+            entry
+                .node
+                .as_ref()
+                .and_then(|name| Some(run.says(&run.state(name)?, &[name]))),
         ),
         head("the pod", judged.and_then(|judged| overdue(run, judged))),
         head("by itself", judged.map(|judged| by_itself(run, judged))),
         head("afterwards", entry.note.clone()),
         now,
         later,
-        Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, never.map(str::to_owned)),
-        of_rules("RULES", rules),
-        of_rules("LIMITS", limits),
+        never.unwrap_or_default(),
+        Section::of_texts(Kind::List, "RULES", Tone::Quiet, of_rules(rules)),
+        Section::of_texts(Kind::List, "LIMITS", Tone::Quiet, limits),
         Section::of_texts(Kind::List, "NOT READ", Tone::Bad, unread),
         Section::of_texts(
             Kind::List,
@@ -133,7 +138,7 @@ fn document(
     Document {
         title: format!("{name} · {verdict}"),
         headline: format!("{name}  {verdict}"),
-        about: format!("EXPLAIN{source}{}", run.facts.now.strftime(" at %F %RZ")),
+        about: format!("EXPLAIN{source} at {}", day(run.facts.now)),
         sections: sections.into(),
     }
     .without_empty()
@@ -179,27 +184,52 @@ fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
     }
 }
 
-/// Lists rules by number and first code. JSON has what each one saw.
-fn of_rules(heading: &str, rules: &[Evaluation]) -> Section {
-    // The rules after the one that decides were not asked.
-    let asked = rules.iter().position(|rule| rule.decides);
-    let asked = asked.map_or(rules, |place| &rules[..=place]);
-    let said = asked.iter().map(|rule| {
-        let holds = match rule.holds {
-            Some(true) if rule.decides => "YES",
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "?",
+/// Lists the rules by number: those that do not apply, and those after the one that decides, together; each other
+/// one with its question and what it saw.
+fn of_rules(rules: &[Evaluation]) -> Option<String> {
+    let decides = rules.iter().position(|rule| rule.decides);
+    let asked = decides.map_or(rules.len(), |place| place + 1);
+    let said = (1..).zip(rules).map(|(number, rule)| {
+        let answer = match rule.holds {
+            _ if number > asked => "not asked".to_owned(),
+            Some(false) => "no".to_owned(),
+            // The first line says what it saw.
+            Some(true) if rule.decides => format!("YES. {}", rule.asks),
+            Some(true) => format!("yes. {} {}", rule.asks, rule.seen),
+            None => format!("not known. {} {}", rule.asks, rule.seen),
         };
-        let number = prefixed("", rule.number.map(|number| format!("{number} ")));
-        let name = rule.gives.map_or(rule.asks, ReasonCode::as_str);
-        (String::new(), vec![format!("{number}{name} {holds}")])
+        (number, number, answer)
     });
-    let names = Some(Line::Names(said.collect())).filter(|_| !rules.is_empty());
-    Section {
-        kind: Kind::List,
-        heading: heading.to_owned(),
-        tone: Tone::Quiet,
-        lines: names.into_iter().collect(),
-    }
+    let groups = said.coalesce(|before, after| {
+        if before.2 == after.2 {
+            Ok((before.0, after.1, after.2))
+        } else {
+            Err((before, after))
+        }
+    });
+    let groups = groups.map(|(first, last, answer)| match last - first {
+        0 => format!("{first}: {answer}"),
+        _ => format!("{first} to {last}: {answer}"),
+    });
+    joined(groups, " · ")
+}
+
+/// Evaluates the limits of the run on a pod. A limit turns `reap` into `wait`, so the limit that is kept with
+/// the pod's reason decides.
+fn limits(run: &RunRecord<'_>, judged: &Judged) -> [Evaluation; 2] {
+    let node = run.facts.known_node(&judged.pod);
+    let hold = node.and_then(|node| run.plan.limit_of(node));
+    let own = judged.limit.as_ref();
+    let cap = own.filter(|limit| matches!(limit, Limit::OverCap(_)));
+    let asked = [
+        ("Does a limit hold the run, or the zone of its node?", hold),
+        ("Are there more pods to reap than --max-deletes?", cap),
+    ];
+    asked.map(|(asks, limit)| Evaluation {
+        number: None,
+        asks,
+        holds: Some(limit.is_some()),
+        decides: limit.is_some() && limit == own,
+        seen: limit.map_or_else(|| "It does not apply.".to_owned(), Limit::sentence),
+    })
 }

@@ -8,7 +8,7 @@
 macro_rules! in_json {
     ($($(#[$about:meta])* pub struct $name:ident $fields:tt)*) => {
         $(
-            #[derive(Debug, Clone, PartialEq, serde::Serialize)]
+            #[derive(Debug, serde::Serialize)]
             #[cfg_attr(test, derive(schemars::JsonSchema))]
             #[serde(rename_all = "camelCase")]
             $(#[$about])*
@@ -25,6 +25,7 @@ mod kubectl;
 mod notices;
 mod page;
 mod record;
+mod state;
 pub mod text;
 mod todo;
 mod types;
@@ -32,9 +33,7 @@ mod types;
 pub use self::document::Document;
 pub(crate) use self::explained::explain;
 pub use self::record::RunRecord;
-pub use self::types::{
-    BreakerEntry, Explained, NodeEntry, PodEntry, Report, SettingsEntry, Summary,
-};
+pub use self::types::Report;
 
 /// The most names that a list shows unless each of them was or would be deleted.
 pub const NAMES: usize = 30;

@@ -4,7 +4,11 @@
 use itertools::Itertools as _;
 use jiff::SignedDuration;
 
-use super::{NAMES, record::RunRecord, todo::full_name};
+use super::{
+    NAMES,
+    record::{RunRecord, day},
+    todo::full_name,
+};
 use crate::{
     facts::{NodeFacts, PodFacts, Ready},
     history::{CONFIG_MAP, NodeState, RememberedNode},
@@ -34,11 +38,11 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<String> {
 /// Says that a node came back whose pods were reaped, unless that needs you.
 fn came_back(node: &RememberedNode) -> Option<String> {
     let name = &node.noted.node;
-    let at = prefixed(" at ", node.now.ready_since.map(|at| at.strftime("%F %RZ")));
+    let at = prefixed(" at ", node.now.ready_since.map(day));
     match node.now.state {
         NodeState::BackSameBoot if !node.needs_you() => Some(format!(
             "{name} came back{at} without a reboot: pods that were deleted from {} on may have run there beside their replacements (from ConfigMap {CONFIG_MAP}, for 7 days).",
-            node.noted.first_reap.strftime("%F %RZ")
+            day(node.noted.first_reap)
         )),
         NodeState::BackRebooted => Some(format!("{name} was rebooted before it came back{at}.")),
         _ => None,

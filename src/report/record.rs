@@ -2,14 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
+use jiff::{SignedDuration, Timestamp};
+
 use crate::{
-    facts::{ClusterFacts, Uid},
-    history::{History, Notes},
-    judge::Plan,
-    outcome::Outcome,
+    exit::Exit,
+    facts::{ClusterFacts, Uid, Unneeded},
+    history::{History, NodeState, Notes},
+    judge::{Judged, Limit, Note, Plan, PodContext, ReasonCode, TieKind, Verdict},
+    outcome::{Outcome, OutcomeCode},
     selector::Target,
     settings::Settings,
+    words::{joined, natural},
 };
+
+/// The time after which Kubernetes detaches a volume from a dead node (`maxWaitForUnmountDuration`).
+const DETACH_TIME_LIMIT: SignedDuration = SignedDuration::from_mins(6);
 
 /// Everything about a run: its settings, its facts, its plan, and its outcomes.
 #[derive(Debug)]
@@ -44,4 +52,186 @@ impl<'a> RunRecord<'a> {
             declined: false,
         }
     }
+}
+
+impl RunRecord<'_> {
+    /// Lists the limits that hold the whole run or some zones.
+    pub(crate) fn limits(&self) -> impl Iterator<Item = &Limit> {
+        self.plan.hold.iter().chain(self.plan.zones.values())
+    }
+
+    /// Returns the limit that holds the run, or the first that holds a zone.
+    pub(crate) fn limit(&self) -> Option<&Limit> {
+        self.limits().next()
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        let any = |test: fn(&Judged) -> bool| self.plan.pods.iter().any(test);
+        let failed = |outcome: &Outcome| outcome.code().is_failure();
+        if any(|judged| judged.code() == ReasonCode::MassOutage) {
+            Exit::Held
+        } else if !self.facts.errors.is_empty()
+            || any(|judged| judged.code() == ReasonCode::FactsUnread)
+            || self.outcomes.values().any(failed)
+        {
+            Exit::Incomplete
+        } else if self.settings.exit_on_manual
+            && (any(|judged| judged.verdict() == Verdict::Manual)
+                || self.history.needing_you().next().is_some())
+        {
+            Exit::Manual
+        } else {
+            Exit::Done
+        }
+    }
+
+    /// Returns the moment from which on a run may reap a pod that waits for time to pass, and for
+    /// nothing else.
+    pub(crate) fn reaped_from(&self, judged: &Judged) -> Option<Timestamp> {
+        let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed].contains(&judged.code());
+        let (policy, storage) = (&self.settings.policy, judged.storage.as_ref());
+        let case = PodContext::of(&self.facts, policy, &judged.pod, storage);
+        case.reaped_from().filter(|_| waits)
+    }
+
+    /// Returns what to remember once the pod is reaped; `None` if it is not. Its replacement waits for a node that
+    /// its volume allows only if no such node is Ready: all NotReady nodes were read.
+    pub(crate) fn note(&self, judged: &Judged) -> Option<String> {
+        if judged.verdict() != Verdict::Reap {
+            return None;
+        }
+        let is_down = |name: &String| self.facts.nodes.contains_key(name);
+        let notes = judged.reason.notes().filter(|note| match note {
+            Note::Claim(tie) if matches!(tie.kind, TieKind::Elsewhere(_)) => {
+                let allowed = judged.claim(&tie.pvc).into_iter();
+                let nodes = allowed.flat_map(|it| it.allowed.values().flatten().flatten());
+                let mut nodes = nodes.peekable();
+                nodes.peek().is_some() && nodes.all(is_down)
+            }
+            // The list of such pods says it.
+            Note::NoController => false,
+            _ => true,
+        });
+        // The pod's author may write a text that looks like a note of ours.
+        let own = judged
+            .pod
+            .after_reap
+            .iter()
+            .map(|note| note.replace('\'', "\""));
+        let own = own.map(|note| format!("'{note}' (its own note)"));
+        joined(own.chain(notes.map(|note| note.to_string())), "; ")
+    }
+
+    /// Reports whether a volume of the pod is attached to its node (`VolumeAttachment`).
+    pub(crate) fn is_attached(&self, judged: &Judged) -> bool {
+        let attached = judged
+            .pod
+            .node
+            .as_ref()
+            .and_then(|node| self.facts.attachments.get(node));
+        let mut attached = attached
+            .into_iter()
+            .flatten()
+            .filter_map(|it| it.volume.as_ref());
+        attached.any(|name| judged.volumes().any(|volume| volume.name == *name))
+    }
+
+    /// Reports whether another node gets a volume of the pod only 6 minutes after the delete. Kubernetes detaches at
+    /// once if the node has the taint `out-of-service`, and nothing waits for the volume if the namespace is being
+    /// deleted.
+    pub(crate) fn detaches_late(&self, judged: &Judged) -> bool {
+        let node = self.facts.known_node(&judged.pod);
+        node.is_some_and(|node| !node.out_of_service)
+            && judged.unneeded() != Some(Unneeded::Namespace)
+            && self.is_attached(judged)
+    }
+
+    /// Returns the moment by which the volumes of pods that are deleted now are detached.
+    pub(crate) fn detached_at(&self) -> Timestamp {
+        let at = self.facts.now.saturating_add(DETACH_TIME_LIMIT);
+        at.unwrap_or(self.facts.now)
+    }
+
+    /// Returns from when on the volumes of pods that earlier runs deleted may be in use on other nodes, while
+    /// the node is still down; `None` if it had none.
+    pub(crate) fn volumes_moved_at(&self, node: &str) -> Option<Timestamp> {
+        let mut nodes = self.history.nodes.iter();
+        let its = nodes.find(|it| it.noted.node == node && it.now.state == NodeState::Down)?;
+        let attached = its.noted.pods.iter().filter(|pod| pod.attached);
+        let last = attached.map(|pod| pod.at).max()?;
+        last.saturating_add(DETACH_TIME_LIMIT).ok()
+    }
+
+    /// Reports whether this run deleted a pod on the node, or may have.
+    pub(crate) fn was_acted_on(&self, node: &str) -> bool {
+        self.pods_on(node).any(|judged| {
+            let code = self.outcome(judged);
+            code.is_some_and(|code| code.acted() && !code.left_untouched())
+        })
+    }
+
+    /// Lists the Terminating pods, the worst damage first.
+    pub(crate) fn by_damage(&self) -> Vec<&Judged> {
+        let key = |it: &&Judged| {
+            let (namespace, name) = (it.pod.namespace.clone(), natural(&it.pod.name));
+            (Damage::of(it), namespace, name, it.pod.uid.clone())
+        };
+        self.plan.pods.iter().sorted_by_cached_key(key).collect()
+    }
+
+    /// Lists the Terminating pods of a node.
+    pub(crate) fn pods_on(&self, node: &str) -> impl Iterator<Item = &Judged> {
+        let pods = self.plan.pods.iter();
+        pods.filter(move |judged| judged.pod.node.as_deref() == Some(node))
+    }
+
+    /// Returns what became of the pod, if the run came to it.
+    pub(crate) fn outcome(&self, judged: &Judged) -> Option<OutcomeCode> {
+        Some(self.outcomes.get(&judged.pod.uid)?.code())
+    }
+}
+
+/// How bad it is that a pod is down, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Damage {
+    NoOtherReady,
+    NotKnown,
+    FewReady,
+    ManyReady,
+}
+
+impl Damage {
+    /// Returns how bad it is that the pod is down. The Ready pods of its `StatefulSet` are its
+    /// `status.readyReplicas`, which does not count this pod.
+    pub(crate) fn of(judged: &Judged) -> Self {
+        match judged.copies() {
+            Some(copies) if copies.ready == 0 => Self::NoOtherReady,
+            None => Self::NotKnown,
+            Some(copies) if copies.ready * 2 < copies.wanted => Self::FewReady,
+            Some(_) => Self::ManyReady,
+        }
+    }
+}
+
+/// Spells a moment with its day.
+pub(crate) fn day(at: Timestamp) -> String {
+    at.strftime("%F %RZ").to_string()
+}
+
+/// Spells a moment of the day.
+pub(crate) fn clock(at: Timestamp) -> String {
+    at.strftime("%RZ").to_string()
+}
+
+/// Reports whether a limit other than the cap holds the pod.
+pub(crate) fn is_held(judged: &Judged) -> bool {
+    let limit = judged.limit.as_ref();
+    limit.is_some_and(|limit| !matches!(limit, Limit::OverCap(_)))
+}
+
+/// Reports whether the pod needs you because its data is, or may be, on its node.
+pub(crate) fn is_local(judged: &Judged) -> bool {
+    let asks = |code| judged.reason.asks.contains(&code);
+    judged.verdict() == Verdict::Manual
+        && (asks(ReasonCode::LocalVolume) || asks(ReasonCode::HostPath))
 }

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Serializer;
 
 use super::{document::Document, todo::Step};
 use crate::{
     exit::Exit,
-    facts::{Attachment, Heartbeat, Owner, PodFacts, ReadError, Ready},
+    facts::{Attachment, Heartbeat, Owner, PodFacts, ReadError},
     history::History,
     judge::{Evaluation, Limits, Policy, ReasonCode, Verdict},
     outcome::OutcomeCode,
@@ -110,8 +109,7 @@ in_json! {
         /// The region and zone that its labels name, with a slash between them.
         pub zone: Option<String>,
         /// Status of its `Ready` condition: `False`, `Unknown`, `absent`, or `unread`.
-        #[serde(serialize_with = "ready")]
-        pub ready: Option<Ready>,
+        pub ready: &'static str,
         /// Reason of the `Ready` condition.
         pub reason: Option<String>,
         /// Since when the node has been NotReady: the time in its condition (ignored if it is in the
@@ -204,16 +202,6 @@ in_json! {
         /// The pods with the verdict `reap` by outcome; every outcome is there.
         pub outcomes: BTreeMap<OutcomeCode, usize>,
     }
-}
-
-/// Writes the status of the `Ready` condition, and `unread` for a node that could not be read.
-#[expect(
-    clippy::ref_option,
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes the field so"
-)]
-fn ready<S: Serializer>(ready: &Option<Ready>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(ready.map_or("unread", Ready::as_str))
 }
 
 /// Converts what is known of every pod.

@@ -215,14 +215,14 @@ fn gathered<S>(
     }
 }
 
-/// Returns the number of namespaces, if the filter matches no namespace and no pod. Pods are checked
+/// Lists the namespaces, if the filter matches no namespace and no pod. Pods are checked
 /// too, because a file may lack namespaces.
 fn unmatched(
     settings: &Settings,
     namespaces: &Read<Namespaces>,
     pods: &[PodFacts],
-) -> Option<usize> {
+) -> Option<Vec<String>> {
     let known = namespaces.as_ref().ok()?;
     let none = !known.keys().any(|name| settings.namespaces.matches(name));
-    (none && !known.is_empty() && pods.is_empty()).then_some(known.len())
+    (none && !known.is_empty() && pods.is_empty()).then(|| known.keys().cloned().collect())
 }

@@ -71,6 +71,18 @@ fn a_name_that_looks_like_markup_shows_as_text() {
     assert!(page.matches("onerror=alert(1)").count() > 20, "{page}");
 }
 
+/// A sentence has gaps for pods and nodes. A name that looks like a gap is not filled.
+#[test]
+fn a_name_that_looks_like_a_gap_stays_as_it_is() {
+    let name = "<pods>,<nodes>,<count>,<>";
+    let report = audit_of(name, &["--output=json"]).run().exits(3).out;
+    assert!(
+        report.contains(&format!("is held by finalizer {name}:")),
+        "{report}"
+    );
+    assert!(report.contains(&format!("{name}/held")), "{report}");
+}
+
 /// A fake kubectl, which records its arguments.
 const KUBECTL: &str = r#"#!/bin/sh
 for word in "$@"; do printf '[%s]' "$word" >>"$LOG"; done

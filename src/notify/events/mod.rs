@@ -219,8 +219,7 @@ fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
 
 /// Returns one Event for each node whose return needs you.
 fn returns(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
-    let nodes = run.history.nodes.iter().filter(|node| node.needs_you());
-    nodes.map(|node| {
+    run.history.needing_you().map(|node| {
         let codes = [node.now.state.as_str(), Verdict::Manual.as_str()];
         let object = reference("Node", None, &node.noted.node, &node.uid);
         event(true, codes, (object, None), return_note(node))

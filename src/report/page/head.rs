@@ -11,9 +11,9 @@ use crate::{
     outcome::OutcomeCode,
     report::{
         NAMED,
-        build::{Damage, clock, is_local},
         document::{Kind, Section, Tone},
-        todo::{About, full_name},
+        record::{Damage, clock, day, is_local},
+        todo::{About, fill, full_name},
     },
     settings::Mode,
     words::{joined, listed, prefixed},
@@ -63,7 +63,7 @@ impl<'a> Page<'a> {
         texts.extend(etcd.map(|etcd| {
             format!(
                 "The API server writes, so {} of {} members of etcd live. On Ready nodes: {}. At least one of {} is alive. Pods that stay: {}.",
-                etcd.members / 2 + 1, etcd.members, etcd.ready, members.nodes(), members.pods.len()
+                etcd.members / 2 + 1, etcd.members, etcd.ready, members.node_names(), members.pods.len()
             )
         }));
         texts
@@ -92,7 +92,7 @@ impl<'a> Page<'a> {
         let nodes = self.run.history.nodes.iter();
         let nodes = nodes.filter(|node| node.now.state == NodeState::Down || node.needs_you());
         let said = nodes.flat_map(|RememberedNode { noted, sets, now, .. }| {
-            let (name, from) = (&noted.node, noted.first_reap.strftime("%F %RZ"));
+            let (name, from) = (&noted.node, day(noted.first_reap));
             let earlier = match noted.pods.len().saturating_add(noted.more) {
                 0 => format!("Earlier: a run ended while it deleted pods of {name}; which ones is not known."),
                 count => format!("Earlier: pods of {name} force-deleted from {from} on: {count} (from ConfigMap {CONFIG_MAP})."),
@@ -124,11 +124,12 @@ impl<'a> Page<'a> {
         let deleted = self.pods(|it| outcome(it) == Some(OutcomeCode::Deleted));
         let counted = self.counted(&deleted);
         let texts = [
-            deleted.say(&format!("Pods force-deleted, verified gone: {counted}.")),
-            self.say(
-                |it| outcome(it) == Some(OutcomeCode::Gone),
-                "Gone before the run came to it: <pods>.",
-            ),
+            deleted.say(fill(
+                "Pods force-deleted, verified gone: <counted>.",
+                &[&counted],
+            )),
+            self.pods(|it| outcome(it) == Some(OutcomeCode::Gone))
+                .say("Gone before the run came to it: <pods>."),
         ];
         let mut said = self.earlier();
         said.extend(texts.into_iter().flatten());
@@ -147,7 +148,7 @@ impl<'a> Page<'a> {
         if run.plan.hold.is_some() {
             // The affinity of the volumes; a held run deletes nothing.
             let held = "<pods>: data on <nodes>. Nothing is lost while you look.";
-            return Vec::from_iter(self.say(is_local, held));
+            return Vec::from_iter(self.pods(is_local).say(held));
         }
         let asks = |it: &Judged, code| it.reason.asks.contains(&code);
         let unverified = |it: &Judged| {
@@ -174,9 +175,8 @@ impl<'a> Page<'a> {
             of_dead(it) && it.storage.is_none() && it.code() != ReasonCode::KubeletAlive
         };
         // The boot ID of the node, and the time of its Ready condition.
-        let back = run.history.nodes.iter().filter(|node| node.needs_you());
-        let back = back.map(|node| {
-            let until = node.now.ready_since.map(|at| at.strftime("%F %RZ"));
+        let back = run.history.needing_you().map(|node| {
+            let until = node.now.ready_since.map(day);
             let until = prefixed(" until about ", until);
             let name = &node.noted.node;
             format!("Containers of pods that were deleted MAY have run on {name}{until}, beside their replacements.")
@@ -184,19 +184,16 @@ impl<'a> Page<'a> {
         let texts = [
             joined(back, " "),
             // The volume's affinity or the pod's hostPath; status.readyReplicas is 0.
-            alone.say(&format!("{names}: data on <nodes>; no other pod of its StatefulSet is Ready.")),
+            alone.say(fill("<names>: data on <nodes>; no other pod of its StatefulSet is Ready.", &[&names])),
             // The affinity or hostPath; no StatefulSet counts the others, or it was not read.
             self.local(Damage::NotKnown)
                 .say("<pods>: data on <nodes>; whether other pods are Ready is not known."),
             // The affinity or hostPath; status.readyReplicas and spec.replicas, of which the least share is named.
-            others.say(&format!("<pods>: data on <nodes>. Ready of each StatefulSet: {least} or more; whether those hold it, only you know.")),
+            others.say(fill("<pods>: data on <nodes>. Ready of each StatefulSet: <least> or more; whether those hold it, only you know.", &[&least])),
             // The PVC or its volume could not be read or is Lost; or the PVC has a deletionTimestamp or an owner.
-            self.say(unverified, "<pods>: whether data is lost with <nodes> or with the pod is not known."),
+            self.pods(unverified).say("<pods>: whether data is lost with <nodes> or with the pod is not known."),
             // The driver's attachRequired, or the kind of the volume.
-            self.say(
-                |it| asks(it, ReasonCode::SharedDisk),
-                "<pods>: two machines would write to one disk if <nodes> still runs.",
-            ),
+            self.pods(|it| asks(it, ReasonCode::SharedDisk)).say("<pods>: two machines would write to one disk if <nodes> still runs."),
             // A PVC's deletionTimestamp, after NotReady-since.
             self.say_from(given_up, "<pods>: its PVC was deleted; set its volume to Retain before <time> if you want the data."),
             // Ready is False, or a lease was renewed.
@@ -214,25 +211,20 @@ impl<'a> Page<'a> {
             } else {
                 "None on <nodes> in the namespaces that were selected. Others were not looked at."
             };
-            texts.extend(self.say(of_dead, none));
+            texts.extend(self.pods(of_dead).say(none));
         }
         texts
-    }
-
-    /// Completes the sentence about the pods of which `is` holds.
-    fn say(&self, is: impl Fn(&Judged) -> bool, sentence: &str) -> Option<String> {
-        self.pods(is).say(sentence)
     }
 
     /// Completes the sentence about the pods that have such a moment, of which the first is its `<time>`.
     fn say_from(
         &self,
         moment: impl Fn(&Judged) -> Option<Timestamp>,
-        sentence: &str,
+        sentence: &'static str,
     ) -> Option<String> {
         let first = self.pods.iter().filter_map(|it| moment(it)).min()?;
-        let sentence = sentence.replace("<time>", &clock(first));
-        self.say(|it| moment(it).is_some(), &sentence)
+        let sentence = fill(sentence, &[&clock(first)]);
+        self.pods(|it| moment(it).is_some()).say(sentence)
     }
 
     /// Says what happens by itself, and when.
@@ -260,8 +252,9 @@ impl<'a> Page<'a> {
         };
         let texts = [
             by_limit,
-            planned.say(&format!(
-                "{who} force-deletes pods: {counted}. It does not wait for <nodes>."
+            planned.say(fill(
+                "<who> force-deletes pods: <counted>. It does not wait for <nodes>.",
+                &[&who, &counted],
             )),
             self.say_from(
                 |it| run.reaped_from(it),
@@ -277,9 +270,10 @@ impl<'a> Page<'a> {
             let linked = "If the link comes back, Kosmos stops what runs there: <pods>.";
             let is_manual = |it: &Judged| it.verdict() == Verdict::Manual;
             let said = [
-                self.say(is_manual, "Runs delete none of the pods that need you."),
-                self.say(|it| run.restarts_with_its_data(it), back),
-                self.say(of_kosmos, linked),
+                self.pods(is_manual)
+                    .say("Runs delete none of the pods that need you."),
+                self.pods(|it| run.restarts_with_its_data(it)).say(back),
+                self.pods(of_kosmos).say(linked),
             ];
             texts.extend(joined(said.into_iter().flatten(), " "));
         }

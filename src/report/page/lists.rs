@@ -9,8 +9,8 @@ use crate::{
     outcome::OutcomeCode,
     report::{
         NAMED, NAMES,
-        build::{clock, is_held},
         document::{Kind, Line, Section, Tone},
+        record::{clock, is_held},
         todo::{About, full_name},
     },
     words::{joined, natural, prefixed},
@@ -157,11 +157,11 @@ impl<'a> Page<'a> {
                     .is_some_and(OutcomeCode::left_untouched)
         });
         let notes = pods.pods.into_iter();
-        let notes = notes.filter_map(|it| Some((joined(self.run.notes(it), "; ")?, it)));
+        let notes = notes.filter_map(|it| Some((self.run.note(it)?, it)));
         let texts = notes
             .into_group_map()
             .into_iter()
-            .map(|(note, pods)| format!("{}: {note}", About::of(pods).pods()));
+            .map(|(note, pods)| format!("{}: {note}", About::of(pods).pod_names()));
         Section::of_texts(Kind::List, "AFTERWARDS", Tone::Plain, texts.sorted())
     }
 }

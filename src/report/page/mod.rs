@@ -1,27 +1,25 @@
 //! Lays a run's report out for people: what is down, what was done, which data is at risk, what
 //! happens by itself, what to do, and then the lists. The worst comes first.
 
-mod down;
 mod head;
 mod lists;
 
 use itertools::Itertools as _;
 
-pub(super) use self::down::State;
 use self::lists::Effect;
 use super::{
     NAMED,
-    build::{Damage, by_damage},
-    document::{Document, Kind, Section, Tone},
+    document::{Document, Kind, Line, Section, Tone},
     notices,
-    record::RunRecord,
-    todo::{About, Todos, Urgency},
+    record::{Damage, RunRecord, day},
+    state::State,
+    todo::{About, Todos, Urgency, fill},
 };
 use crate::{
     exit::Exit,
     judge::{Judged, Limit, ReasonCode, Verdict},
     settings::{GuardCode, Mode},
-    words::{human_duration, joined, listed, prefixed},
+    words::{counted, human_duration, joined, listed, prefixed},
 };
 
 /// The most steps that are asked for at night.
@@ -41,14 +39,14 @@ struct Page<'a> {
 pub fn document(run: &RunRecord<'_>) -> Document {
     let page = Page {
         run,
-        pods: by_damage(run.plan.pods.iter().collect()),
-        down: down::nodes(run),
+        pods: run.by_damage(),
+        down: run.down(),
         todos: run.todos(),
     };
     let worth_knowing = |heading, texts| Section::of_texts(Kind::List, heading, Tone::Plain, texts);
     let mut sections = page.head();
     sections.extend(page.steps());
-    sections.push(page.never());
+    sections.push(run.never(&page.pods));
     sections.extend(page.lists());
     sections.push(worth_knowing("WORTH KNOWING", notices::of_run(run)));
     sections.push(worth_knowing("NOT SEEN", run.facts.unseen.clone()));
@@ -98,13 +96,55 @@ impl<'a> Page<'a> {
         parts.unwrap_or_else(|| "no pod needs you".to_owned()) + &prefixed(" · ", self.place())
     }
 
+    fn headline(&self) -> String {
+        let (run, facts) = (self.run, &self.run.facts);
+        let supposed = joined(run.settings.task.suppose_dead(), ", ");
+        let supposed = supposed.map(|names| format!("IF {names} HAD DIED:"));
+        let mut said = Vec::from_iter(supposed);
+        said.extend(run.history.needing_you().map(|node| {
+            let at = node.now.ready_since.map(day);
+            format!(
+                "{} CAME BACK{}, NOT REBOOTED.",
+                node.noted.node,
+                prefixed(" AT ", at)
+            )
+        }));
+        said.extend(
+            self.down
+                .iter()
+                .map(|(state, names)| run.says(state, names)),
+        );
+        let not_ready = self.down.iter().filter(|(state, _)| *state != State::Gone);
+        let not_ready = not_ready.map(|(_, names)| names.len()).sum::<usize>();
+        said.push(
+            match (not_ready, facts.node_count.saturating_sub(not_ready)) {
+                (0, 1) => "THE ONLY NODE IS READY.".to_owned(),
+                (0, all) => format!("ALL {all} NODES ARE READY."),
+                (_, 0) => "No other node is Ready.".to_owned(),
+                (_, ready) => counted(ready, "other node is Ready.", "other nodes are Ready."),
+            },
+        );
+        let hang = self.pods(|it| run.hangs(it));
+        said.extend(hang.say("PODS THAT HANG ON READY NODES: <count>."));
+        if self.pods.is_empty() && run.settings.unmatched(facts).is_none() {
+            said.push(if !facts.errors.is_empty() {
+                "No pod that could be read is stuck.".to_owned()
+            } else if run.settings.namespaces.selects_all() {
+                "No pod is stuck.".to_owned()
+            } else {
+                "No pod is stuck in the namespaces that were selected.".to_owned()
+            });
+        }
+        said.join(" ")
+    }
+
     fn place(&self) -> Option<&'a String> {
         let named = self.run.settings.cluster_name.as_ref();
         named.or(self.run.facts.cluster_name.as_ref())
     }
 
     fn about(&self) -> String {
-        let at = self.run.facts.now.strftime("%F %RZ");
+        let at = day(self.run.facts.now);
         let place = prefixed(" ", self.place());
         let exit = match self.run.exit() {
             Exit::Done => String::new(),
@@ -147,24 +187,25 @@ impl<'a> Page<'a> {
                 Section::default(),
             ];
         }
-        Section::of_steps("NOW", AT_NIGHT, steps)
+        let [now, mut later] = Section::of_steps("NOW", AT_NIGHT, steps);
+        later.lines.splice(0..0, self.can_wait().map(Line::Text));
+        [now, later]
     }
 
-    fn never(&self) -> Section {
-        let is_alive =
-            |it: &Judged| [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&it.code());
-        let alive = self.pods(is_alive);
-        let others = self.pods(|it| it.verdict() == Verdict::Manual && !is_alive(it));
-        let members = self.with_code(ReasonCode::EtcdMember);
-        let is_outage = matches!(self.run.limit(), Some(Limit::MassOutage(_)));
-        let names = members.nodes.join(" or ");
+    /// Says whether the night can pass without anybody who acts. Each sentence names the field that proves it
+    /// in a comment.
+    fn can_wait(&self) -> impl Iterator<Item = String> {
         let texts = [
-            members.say(&format!("power off {names} before you know which one is dead: etcd, and with it the API server, would stop.")),
-            is_outage.then(|| "--max-not-ready-percent=100 or a force delete before you know that they are off.".to_owned()),
-            alive.say("force-delete pods on a machine that is alive: they would run twice."),
-            others.say("force-delete a pod that needs you unless a step says so, strip finalizers, or delete VolumeAttachments."),
+            // The members of etcd on Ready nodes, by role or static pod, are fewer than a majority.
+            self.with_code(ReasonCode::EtcdMember)
+                .say("Not etcd: if one more of its members fails, the API server may stop."),
+            // The count of NotReady nodes, or of those with room.
+            self.run.limit().map(|_| "Only if you can do without what ran on these nodes: while the limit holds, no run deletes anything there.".to_owned()),
+            // Ready is False, or a lease was renewed.
+            self.with_code(ReasonCode::KubeletAlive)
+                .say("All of it, if <pods> still works: no run deletes pods on a machine that is alive."),
         ];
-        Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, texts.into_iter().flatten())
+        texts.into_iter().flatten()
     }
 
     fn foot(&self) -> Section {
@@ -188,5 +229,33 @@ impl<'a> Page<'a> {
             }
         );
         Section::of_texts(Kind::Foot, "", Tone::Quiet, [text])
+    }
+}
+
+impl RunRecord<'_> {
+    /// Says what must not be done to these pods and their nodes.
+    pub(super) fn never(&self, pods: &[&Judged]) -> Section {
+        let of = |is: &dyn Fn(&Judged) -> bool| {
+            About::of(pods.iter().copied().filter(|it| is(it)).collect())
+        };
+        let is_alive =
+            |it: &Judged| [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&it.code());
+        let members = of(&|it| it.code() == ReasonCode::EtcdMember);
+        let others = of(&|it| it.verdict() == Verdict::Manual && !is_alive(it));
+        let moves_late = of(&|it| {
+            let node = self.facts.known_node(&it.pod);
+            it.verdict() == Verdict::Reap && self.detaches_late(it) && !self.off(node).is_empty()
+        });
+        let is_outage = matches!(self.limit(), Some(Limit::MassOutage(_)));
+        let names = members.nodes.join(" or ");
+        let texts = [
+            members.say(fill("power off <names> before you know which one is dead: etcd, and with it the API server, would stop.", &[&names])),
+            is_outage.then(|| "--max-not-ready-percent=100 or a force delete before you know that they are off.".to_owned()),
+            of(&is_alive).say("force-delete pods on a machine that is alive: they would run twice."),
+            others
+                .say("force-delete a pod that needs you unless a step says so, strip finalizers, or delete VolumeAttachments.")
+                .or_else(|| moves_late.say("delete a VolumeAttachment: if <nodes> is still on, two machines would write to its volume.")),
+        ];
+        Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, texts.into_iter().flatten())
     }
 }

@@ -1,5 +1,7 @@
 //! Chooses what to do: a row for each reason that needs you, and for what else needs you.
 
+use std::fmt::Display;
+
 use itertools::Itertools as _;
 
 use super::{
@@ -8,7 +10,7 @@ use super::{
         BringBack, Failure, GiveUp, IfAsked, KeepData, Look, Otherwise, PowerOff, Reach, Repair,
         Rest, RunAgain, RunsElsewhere, SeeOff,
     },
-    join,
+    fill, join,
 };
 use crate::{
     facts::{HANGS, KubeletSays, NodeFacts, PodFacts, Quorum, Ready, Storage, Stray},
@@ -16,9 +18,8 @@ use crate::{
     judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     report::{
         NAMED, NAMES,
-        build::{Damage, by_damage, clock, is_local},
-        page::State,
-        record::RunRecord,
+        record::{Damage, RunRecord, clock, is_local},
+        state::State,
     },
     selector::Target,
     words::{human_duration, listed, natural, prefixed},
@@ -29,7 +30,7 @@ const TAINT: &str = "the out-of-service taint ends every pod there that does not
 impl RunRecord<'_> {
     /// Lists what to do about the whole run, and about each pod.
     pub fn todos(&self) -> Todos<'_> {
-        let pods = by_damage(self.plan.pods.iter().collect());
+        let pods = self.by_damage();
         let of_pods = pods.iter().flat_map(|judged| {
             let todos = self.todos_of(judged).into_iter();
             todos.map(move |todo| (todo, *judged))
@@ -48,7 +49,7 @@ impl RunRecord<'_> {
         let is_said =
             |(todo, about): &(Todo, About<'_>)| todo.urgency == Look && about.pods.len() == 1;
         let alone = pods.iter().copied().filter(|it| {
-            is_local(it) && Damage::of(it) == Damage::NoOtherReady && !self.is_held(it)
+            is_local(it) && Damage::of(it) == Damage::NoOtherReady && !self.is_on_held_node(it)
         });
         let alone = alone.collect_vec();
         if !alone.is_empty() && !todos.iter().any(is_said) {
@@ -71,48 +72,58 @@ impl RunRecord<'_> {
             .sorted_by_cached_key(|name| natural(name));
         let down = listed(&down.collect_vec(), NAMED);
         let mut todos = Vec::new();
-        let mut add = |urgency, sentence: &str| todos.push(Todo::new(urgency, sentence));
+        let mut add = |urgency, text, fills: &[&dyn Display]| {
+            todos.push(Todo::new(urgency, fill(text, fills)));
+        };
         if self.settings.unmatched(facts).is_some() {
-            add(RunAgain, "Correct the namespace filter, and run again.");
+            add(
+                RunAgain,
+                "Correct the namespace filter, and run again.",
+                &[],
+            );
         }
         if facts.incomplete.is_some() {
             add(
                 RunAgain,
                 "Save the file again, with leases, before you act (command under NOT SEEN).",
+                &[],
             );
         }
         match self.limit() {
             Some(Limit::MassOutage(_)) => {
                 add(
                     Reach,
-                    &format!("Reach one of {down} by ssh or at its console."),
+                    "Reach one of <names> by ssh or at its console.",
+                    &[&down],
                 );
                 add(
                     Repair,
                     "If it runs, repair the network and delete nothing: the kubelets end their pods themselves.",
+                    &[],
                 );
                 add(
                     Otherwise,
                     "If they are off, power them on again. Only those that are off for good: set the out-of-service taint on each that you have SEEN off (book: The out-of-service taint).",
+                    &[],
                 );
             }
             Some(Limit::NoRoom(_)) => {
                 add(
                     Reach,
-                    &format!(
-                        "Bring {down} back; or power it off, and add a node on which pods can start."
-                    ),
+                    "Bring <names> back; or power it off, and add a node on which pods can start.",
+                    &[&down],
                 );
             }
             Some(Limit::Unread(what)) => {
                 add(
                     Reach,
-                    &format!("See why this is not known, and run again: {what}."),
+                    "See why this is not known, and run again: <what>.",
+                    &[what],
                 );
             }
             Some(Limit::OverCap(_)) | None => {}
         }
-        for node in self.history.nodes.iter().filter(|node| node.needs_you()) {
+        for node in self.history.needing_you() {
             let is_suspect = |it: &&Reaped| it.attached || !it.is_replaced_early();
             let suspects = node.noted.pods.iter().filter(is_suspect).collect_vec();
             let pods = if suspects.is_empty() {
@@ -120,43 +131,40 @@ impl RunRecord<'_> {
             } else {
                 suspects
             };
-            let pods = pods.iter().sorted_by_key(|it| !it.attached);
-            let names = pods.map(|it| format!("{}/{}", it.namespace, it.name));
+            let names = pods
+                .iter()
+                .map(|it| format!("{}/{}", it.namespace, it.name));
             let (node, names) = (&node.noted.node, listed(&names.collect_vec(), NAMES));
             add(
                 RunsElsewhere,
-                &format!(
-                    "Check for two writers (logs, and the application's own check of its data), since pods of {node} may have run beside their replacements: {names}. (Exit 5 only this once; the history keeps this for 7 days.)"
-                ),
+                "Check for two writers (logs, and the application's own check of its data), since pods of <node> may have run beside their replacements: <names>. (Exit 5 only this once; the history keeps this for 7 days.)",
+                &[node, &names],
             );
         }
         let errors = facts.errors.iter().filter(|_| facts.incomplete.is_none());
         for error in errors {
             add(
                 Failure,
-                &format!("Not read: {}: {}", error.what, error.cause),
+                "Not read: <what>: <cause>",
+                &[&error.what, &error.cause],
             );
         }
-        todos.extend(facts.strays.iter().map(|stray| self.of_stray(stray)));
-        todos
-    }
-
-    fn of_stray(&self, stray: &Stray) -> Todo {
-        match stray {
+        todos.extend(facts.strays.iter().map(|stray| match stray {
             Stray::Attachment { node, attachment } => Todo::new(
                 Rest,
-                format!("VolumeAttachment {attachment} names {node}, which no longer exists: until it is gone, no other node gets the volume."),
+                fill("VolumeAttachment <name> names <node>, which no longer exists: until it is gone, no other node gets the volume.", &[attachment, node]),
             )
             .with(self.kubectl.command(&["describe", "volumeattachment", attachment])),
             Stray::Pending { namespace, pod, pod_uid, claim, claim_uid, volume } => {
                 let pod_of_claim = (namespace.as_str(), pod.as_str(), pod_uid);
                 Todo::new(
                     Rest,
-                    format!("{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:"),
+                    fill("<namespace>/<pod> is Pending: volume <volume> of its PVC <claim> can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:", &[namespace, pod, volume, claim]),
                 )
                 .harming(self.kubectl.delete_unused_claim(pod_of_claim, claim, claim_uid))
             }
-        }
+        }));
+        todos
     }
 
     /// Lists what to do about one pod, and about its node because of it. Nothing in the list
@@ -171,40 +179,48 @@ impl RunRecord<'_> {
             let (code, why) = (outcome.code(), outcome.sentence());
             Todo::new(
                 Failure,
-                format!("See why <pods> was not deleted [{code}]: {why}"),
+                fill(
+                    "See why <pods> was not deleted [<code>]: <why>",
+                    &[&code, &why],
+                ),
             )
         }));
         let is_untouched = outcome.is_some_and(|outcome| outcome.code().left_untouched());
         let node = self.facts.known_node(pod);
         match judged.verdict() {
-            _ if self.is_held(judged) => {}
+            _ if self.is_on_held_node(judged) => {}
             Verdict::Reap if may_run_twice(pod) && !is_untouched => todos.extend(self.off(node)),
             Verdict::Leave if self.hangs(judged) => todos.push(Todo::new(
                 Rest,
                 "<pods> hangs on a Ready node: see the log of the kubelet of <nodes>.",
             )),
-            Verdict::Manual if reason.asks_a_person() => {
-                todos.extend(self.off(node));
-                let codes = reason.asks.iter();
-                todos.extend(codes.flat_map(|code| self.of_reason(*code, judged, node)));
+            Verdict::Manual => {
+                let own = [reason.code()];
+                let codes = if reason.asks_a_person() {
+                    todos.extend(self.off(node));
+                    &reason.asks[..]
+                } else {
+                    &own
+                };
+                let rows = codes.iter();
+                todos.extend(rows.flat_map(|code| self.of_reason(*code, judged, node)));
             }
-            Verdict::Manual => todos.extend(self.of_reason(reason.code(), judged, node)),
             _ => {}
         }
-        if todos.is_empty() && judged.verdict() == Verdict::Manual && !self.is_held(judged) {
+        if todos.is_empty() && judged.verdict() == Verdict::Manual && !self.is_on_held_node(judged)
+        {
             todos.push(see_why(reason.code()));
         }
-        let is_at_rest = matches!(
-            reason.code(),
-            ReasonCode::LocalVolume | ReasonCode::HostPath | ReasonCode::Stuck
-        );
-        todos.extend(node.filter(|node| is_at_rest && self.may_taint(node)).map(|node| {
-            Todo::new(
-                IfAsked,
-                format!("To move all pods of <nodes> at once, if you have SEEN it off: {TAINT}. A pod whose data is on <nodes> stays Pending."),
-            )
-            .harming(Some(self.kubectl.taint(node)))
-        }));
+        let is_at_rest = [
+            ReasonCode::LocalVolume,
+            ReasonCode::HostPath,
+            ReasonCode::Stuck,
+        ];
+        let is_at_rest = is_at_rest.contains(&reason.code());
+        if let Some(taint) = self.taint(node.filter(|_| is_at_rest)) {
+            let sentence = "To move all pods of <nodes> at once, if you have SEEN it off: <taint>. A pod whose data is on <nodes> stays Pending.";
+            todos.push(Todo::new(IfAsked, fill(sentence, &[&TAINT])).harming(taint));
+        }
         todos.sort();
         todos.dedup();
         todos
@@ -228,18 +244,17 @@ impl RunRecord<'_> {
                 };
                 let silent = human_duration(self.settings.policy.silent_after());
                 vec![
-                    Todo::new(Repair, format!("On <nodes>, {repair}")),
-                    Todo::new(Otherwise, format!("Only if that fails, power <nodes> off, which stops what runs there: after {silent} of silence the next run force-deletes the pods.")),
+                    Todo::new(Repair, fill("On <nodes>, <repair>", &[&repair])),
+                    Todo::new(Otherwise, fill("Only if that fails, power <nodes> off, which stops what runs there: after <time> of silence the next run force-deletes the pods.", &[&silent])),
                 ]
             }
             ReasonCode::Finalizers => {
                 let finalizers = pod.finalizers_of_others().map(|finalizer| {
                     let by = prefixed(", set by ", pod.finalizers_set_by.get(finalizer));
-                    let held = format!("<pods> is held by finalizer {finalizer}{by}: repair its controller.");
                     match node {
-                        Some(_) => Todo::new(Rest, format!("{held} If that ran on <nodes>, or waits for the end of the pod: once <nodes> is off, set the out-of-service taint, which ends every pod there that does not tolerate it."))
+                        Some(_) => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller. If that ran on <nodes>, or waits for the end of the pod: once <nodes> is off, set the out-of-service taint, which ends every pod there that does not tolerate it.", &[&finalizer, &by]))
                             .harming(self.taint(node)),
-                        None => Todo::new(Rest, held),
+                        None => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller.", &[&finalizer, &by])),
                     }
                 });
                 finalizers.collect()
@@ -252,7 +267,7 @@ impl RunRecord<'_> {
                     context: None,
                 };
                 vec![
-                    Todo::new(RunsElsewhere, format!("Look in {cluster} for <pods> BEFORE you repair the link: the repair stops what runs there."))
+                    Todo::new(RunsElsewhere, fill("Look in <cluster> for <pods> BEFORE you repair the link: the repair stops what runs there.", &[&cluster]))
                         .with(there.command(&["get", "pods", "-n", &pod.namespace, "-o", "wide"])),
                     Todo::new(Rest, "See why Kosmos does not reach the leaf cluster.")
                         .with(kubectl.command(&["logs", "-n", "kosmos-system", "deployment/clustertree-cluster-manager", "--tail=50"])),
@@ -269,13 +284,13 @@ impl RunRecord<'_> {
             }
             ReasonCode::HostPath => {
                 let paths = pod.host_paths.iter().join(", ");
-                let copy = format!("<pods> keeps data in {paths} on the disk of <nodes>. Only if that may be lost, delete the pod by hand (book: Data on a dead node).");
+                let copy = fill("<pods> keeps data in <paths> on the disk of <nodes>. Only if that may be lost, delete the pod by hand (book: Data on a dead node).", &[&paths]);
                 let mut todos = vec![Todo::new(GiveUp, copy)];
                 todos.extend(self.bring_back(judged, node));
                 todos
             }
             ReasonCode::SharedDisk => vec![
-                Todo::new(BringBack, format!("<pods>: two machines would write to one disk if <nodes> is still on. Once you have SEEN it off, say so by annotation fencing/state=fenced, and the next run reaps; or by the taint: {TAINT}."))
+                Todo::new(BringBack, fill("<pods>: two machines would write to one disk if <nodes> is still on. Once you have SEEN it off, say so by annotation fencing/state=fenced, and the next run reaps; or by the taint: <taint>.", &[&TAINT]))
                     .harming(self.taint(node)),
             ],
             _ => vec![see_why(code)],
@@ -291,12 +306,6 @@ impl RunRecord<'_> {
             _ => return None,
         }
         let (pod, pvc, volume) = (&judged.pod, &tie.pvc, claim.and_then(|it| it.read.bound()));
-        let todo = |sentence| {
-            Todo::new(
-                GiveUp,
-                format!("Only if <nodes> is lost for good{sentence}"),
-            )
-        };
         let owner = claim.and_then(|it| it.read.owner.as_ref());
         let later = human_duration(self.settings.policy.given_up_after());
         // The template of the `StatefulSet` makes the PVC again.
@@ -306,18 +315,26 @@ impl RunRecord<'_> {
                     Some("Retain") => "its volume stays, by its reclaim policy Retain",
                     _ => "its volume is destroyed",
                 };
-                todo(format!(", give up the data of <pods>: delete its PVC ({data}; nobody checks for another copy). A run {later} later deletes the pod, and the StatefulSet makes both again, empty."))
+                Todo::new(GiveUp, fill("Only if <nodes> is lost for good, give up the data of <pods>: delete its PVC (<volume>; nobody checks for another copy). A run <time> later deletes the pod, and the StatefulSet makes both again, empty.", &[&data, &later]))
                 .harming(node.zip(volume).and_then(|(node, volume)| {
                     self.kubectl.delete_claim(node, &pod.namespace, pvc, &volume.uid)
                 }))
             } else if let Some(owner) = owner {
-                todo(format!(
-                    ": PVC {pvc} of <pods> belongs to {owner}, whose operator replaces it."
-                ))
+                Todo::new(
+                    GiveUp,
+                    fill(
+                        "Only if <nodes> is lost for good: PVC <claim> of <pods> belongs to <owner>, whose operator replaces it.",
+                        &[pvc, owner],
+                    ),
+                )
             } else {
-                todo(format!(
-                    ", give up the data of <pods>: delete PVC {pvc}. A run {later} later deletes the pod. Nobody makes this PVC again: create it, empty, once the pod is gone."
-                ))
+                Todo::new(
+                    GiveUp,
+                    fill(
+                        "Only if <nodes> is lost for good, give up the data of <pods>: delete PVC <claim>. A run <time> later deletes the pod. Nobody makes this PVC again: create it, empty, once the pod is gone.",
+                        &[pvc, &later],
+                    ),
+                )
             },
         )
     }
@@ -330,7 +347,7 @@ impl RunRecord<'_> {
             };
             let (claim, volume) = (&tie.pvc, &judged.claim(&tie.pvc)?.read.bound()?.volume.name);
             let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
-            let sentence = format!("<pods>: set volume {volume} to Retain before <nodes> comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod.");
+            let sentence = fill("<pods>: set volume <volume> to Retain before <nodes> comes back. PVC <claim> is being deleted, and the kubelet destroys the data as it ends the pod.", &[volume, claim]);
             let command = self.kubectl.command(&["patch", "pv", volume, "-p", retain]);
             Some(Todo::new(KeepData, sentence).with(command))
         })
@@ -370,60 +387,47 @@ impl RunRecord<'_> {
     }
 
     /// Returns what to do about the machine of a pod that starts elsewhere, or has to.
-    fn off(&self, node: Option<&NodeFacts>) -> Vec<Todo> {
+    pub(in crate::report) fn off(&self, node: Option<&NodeFacts>) -> Vec<Todo> {
         let is_suspect = |node: &&NodeFacts| {
             State::of(node, self.facts.now) == State::Down && !node.out_of_service
         };
         let Some(node) = node.filter(is_suspect) else {
             return Vec::new();
         };
-        let mut todos = vec![self.power_off(node)];
+        let mut todos = Vec::new();
         if node.etcd.is_some_and(Quorum::has_no_spare) {
             let sentence = "etcd has no spare member left: bring <nodes> back.";
             todos.push(Todo::new(BringBack, sentence));
         }
-        todos
-    }
-
-    /// Says when to power a node off that is down. Volumes that are attached to it are detached after the delete of
-    /// their pods, and then attached elsewhere (`VolumeAttachment`).
-    fn power_off(&self, node: &NodeFacts) -> Todo {
         let is_unsure = |it: &&NodeFacts| {
             it.ready != Ready::True && it.control_plane && it.etcd.is_none() && it.leaf.is_none()
         };
-        if node.control_plane && self.facts.known_nodes().filter(is_unsure).count() > 1 {
-            let sentence = "Look at <nodes> before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.";
-            return Todo::new(Reach, sentence);
-        }
-        if let Some(moved) = self.volumes_moved_at(&node.name) {
-            let since = clock(moved);
-            let sentence = format!(
-                "Have you SEEN <nodes> off? If not, POWER IT OFF NOW: its volumes may be in use on other nodes since {since}."
-            );
-            return Todo::new(SeeOff, sentence);
-        }
         let reaped = self.pods_on(&node.name);
         let reaped = reaped
             .filter(|it| it.verdict() == Verdict::Reap)
             .collect_vec();
-        let until = self.detached_at();
-        let no_longer_safe = format!(
-            "POWER <nodes> OFF BEFORE {until}. From then on, its volumes are attached elsewhere: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe."
-        );
-        let sentence = if reaped.is_empty() {
-            "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data."
+        // Volumes that are attached to the node are detached after the delete of their pods, and then attached
+        // elsewhere (`VolumeAttachment`).
+        todos.push(if node.control_plane && self.facts.known_nodes().filter(is_unsure).count() > 1 {
+            Todo::new(Reach, "Look at <nodes> before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.")
+        } else if let Some(moved) = self.volumes_moved_at(&node.name) {
+            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW: its volumes may be in use on other nodes since <time>.";
+            Todo::new(SeeOff, fill(sentence, &[&clock(moved)]))
+        } else if reaped.is_empty() {
+            Todo::new(PowerOff, "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data.")
         } else if !reaped.iter().any(|it| self.detaches_late(it)) {
-            "Power <nodes> off unless booting: old containers may still run there."
+            Todo::new(PowerOff, "Power <nodes> off unless the console shows it booting: old containers may still run there.")
         } else if self.was_acted_on(&node.name) {
-            &no_longer_safe
+            let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, its volumes are attached elsewhere: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe.";
+            Todo::new(PowerOff, fill(sentence, &[&clock(self.detached_at())]))
         } else {
-            "Unless <nodes> is booting (see its console), POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes."
-        };
-        Todo::new(PowerOff, sentence)
+            Todo::new(PowerOff, "See the console of <nodes>: unless it is booting, POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes.")
+        });
+        todos
     }
 
     /// Reports whether a limit holds the pod's node, so that the report only asks you to keep data.
-    fn is_held(&self, judged: &Judged) -> bool {
+    fn is_on_held_node(&self, judged: &Judged) -> bool {
         let node = self.facts.known_node(&judged.pod);
         node.is_some_and(|node| self.plan.limit_of(node).is_some())
     }
@@ -433,45 +437,32 @@ impl RunRecord<'_> {
         judged.code() == ReasonCode::NodeReady && self.facts.overdue(&judged.pod) >= HANGS
     }
 
-    /// Returns the command that sets the out-of-service taint; `None` if it would end more than the report says.
+    /// Returns the command that sets the out-of-service taint; `None` if a limit holds the node, its machine may
+    /// live, or the node carries the taint. The taint ends every pod there, so none may be opted out, be on a member
+    /// of etcd that may be needed, wait for your decision about its owner, or take a PVC along whose data may still
+    /// be wanted. Nothing of this is known of pods in namespaces that are left out, and of pods whose PVCs were not
+    /// read.
     fn taint(&self, node: Option<&NodeFacts>) -> Option<String> {
-        let node = node.filter(|node| self.may_taint(node))?;
-        Some(self.kubectl.taint(node))
-    }
-
-    /// Reports whether the report may print the command that sets the out-of-service taint: no
-    /// limit holds the node, its machine shows no sign of life, and the node does not carry the
-    /// taint yet. The taint ends every pod there, so none may be opted out, be on a member of etcd that
-    /// may be needed, wait for your decision about its owner, or take a PVC along whose data may still be wanted.
-    /// Nothing of this is known of pods in namespaces that are left out, and of pods whose PVCs were not read.
-    fn may_taint(&self, node: &NodeFacts) -> bool {
-        let is_held = self.plan.limit_of(node).is_some();
-        let has_claims =
+        let node = node?;
+        let uses_claims =
             |pod: &PodFacts| pod.claim_names.as_ref().map_or(true, |all| !all.is_empty());
-        let protects = |Judged {
-                            pod,
-                            reason,
-                            storage,
-                            ..
-                        }: &Judged| {
-            pod.opts_out().is_some()
-                || storage.is_none() && has_claims(pod)
-                || reason.code() == ReasonCode::EtcdMember
-                || reason.asks.contains(&ReasonCode::OwnerKind)
-                || reason
-                    .ties
-                    .iter()
-                    .any(|tie| tie.goes() || tie.given_up_from() > Some(self.facts.now))
+        let loses = |tie: &Tie| tie.goes() || tie.given_up_from() > Some(self.facts.now);
+        let forbids = |it: &Judged| {
+            it.pod.opts_out().is_some()
+                || it.storage.is_none() && uses_claims(&it.pod)
+                || it.reason.code() == ReasonCode::EtcdMember
+                || it.reason.asks.contains(&ReasonCode::OwnerKind)
+                || it.reason.ties.iter().any(loses)
         };
-        let active = self.facts.active.get(&node.name);
-        let mut active = active.into_iter().flatten();
-        !is_held
+        let mut active = self.facts.active.get(&node.name).into_iter().flatten();
+        let may_taint = self.plan.limit_of(node).is_none()
             && self.settings.namespaces.selects_all()
             && !node.may_live(self.facts.now)
             && !node.out_of_service
             && node.opted_out.is_none()
-            && !self.pods_on(&node.name).any(protects)
-            && !active.any(|pod| pod.opts_out().is_some() || has_claims(pod))
+            && !self.pods_on(&node.name).any(forbids)
+            && !active.any(|pod| pod.opts_out().is_some() || uses_claims(pod));
+        may_taint.then(|| self.kubectl.taint(node))
     }
 }
 
@@ -479,8 +470,9 @@ impl RunRecord<'_> {
 fn see_why(code: ReasonCode) -> Todo {
     Todo::new(
         Rest,
-        format!(
-            "<pods> [{code}]: see why (pod-reaper explain POD), and what to do (book: Three in the morning)."
+        fill(
+            "<pods> [<code>]: see why (pod-reaper explain POD), and what to do (book: Three in the morning).",
+            &[&code],
         ),
     )
 }

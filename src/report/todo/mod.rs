@@ -2,7 +2,7 @@
 
 mod choose;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Display};
 
 use itertools::Itertools as _;
 
@@ -11,7 +11,7 @@ use crate::{
     codes::{codes, entry},
     facts::PodFacts,
     judge::Judged,
-    words::{listed, natural},
+    words::{listed, natural, prefixed},
 };
 
 /// How urgent a thing to do is, the most urgent first.
@@ -47,12 +47,31 @@ pub enum Urgency {
     IfAsked,
 }
 
+/// A sentence with gaps. What it is about fills `<pods>`, `<nodes>` and `<count>`; its fills fill the others,
+/// in order. A fill may be a text of others, and is not searched for gaps.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sentence {
+    text: &'static str,
+    fills: Vec<String>,
+}
+
+/// Returns a sentence with what fills its own gaps.
+pub fn fill(text: &'static str, fills: &[&dyn Display]) -> Sentence {
+    let fills = fills.iter().map(ToString::to_string).collect();
+    Sentence { text, fills }
+}
+
+impl From<&'static str> for Sentence {
+    fn from(text: &'static str) -> Self {
+        fill(text, &[])
+    }
+}
+
 /// A thing to do about one pod, or about the run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Todo {
     pub urgency: Urgency,
-    /// The sentence, as [`About::complete`] completes it.
-    sentence: String,
+    sentence: Sentence,
     /// The command to paste.
     command: Option<String>,
     /// Whether the command discards data or ends pods.
@@ -96,7 +115,7 @@ pub struct About<'a> {
 pub type Todos<'a> = Vec<(Todo, About<'a>)>;
 
 impl Todo {
-    fn new(urgency: Urgency, sentence: impl Into<String>) -> Self {
+    fn new(urgency: Urgency, sentence: impl Into<Sentence>) -> Self {
         Self {
             urgency,
             sentence: sentence.into(),
@@ -114,7 +133,7 @@ impl Todo {
     }
 
     /// Adds a command that discards data or ends pods.
-    fn harming(self, command: Option<String>) -> Self {
+    fn harming(self, command: impl Into<Option<String>>) -> Self {
         Self {
             harms: true,
             ..self.with(command)
@@ -169,27 +188,37 @@ impl<'a> About<'a> {
     }
 
     /// Names a few pods, and counts many: the lists name them.
-    pub fn pods(&self) -> String {
+    pub fn pod_names(&self) -> String {
         match self.pods.len() {
             many if many > NAMED => format!("{many} pods"),
             _ => self.pods.iter().map(|it| full_name(&it.pod)).join(", "),
         }
     }
 
-    pub fn nodes(&self) -> String {
+    pub fn node_names(&self) -> String {
         listed(&self.nodes, NAMED)
     }
 
-    /// Puts names in place of `<pods>` and `<nodes>`, and the number of pods in place of `<count>`.
-    fn complete(&self, sentence: &str) -> String {
-        let sentence = sentence.replace("<pods>", &self.pods());
-        let sentence = sentence.replace("<nodes>", &self.nodes());
-        sentence.replace("<count>", &self.pods.len().to_string())
+    fn complete(&self, sentence: &Sentence) -> String {
+        let mut fills = sentence.fills.iter();
+        let mut parts = sentence.text.split('<');
+        let mut said = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (gap, rest) = part.split_once('>').unwrap_or(("", part));
+            said += &match gap {
+                "pods" => self.pod_names(),
+                "nodes" => self.node_names(),
+                "count" => self.pods.len().to_string(),
+                _ => prefixed("", fills.next()),
+            };
+            said += rest;
+        }
+        said
     }
 
     /// Completes the sentence, if there are any pods.
-    pub fn say(&self, sentence: &str) -> Option<String> {
-        (!self.pods.is_empty()).then(|| self.complete(sentence))
+    pub fn say(&self, sentence: impl Into<Sentence>) -> Option<String> {
+        (!self.pods.is_empty()).then(|| self.complete(&sentence.into()))
     }
 }
 

@@ -5,21 +5,18 @@
 //! reads.
 
 use itertools::Itertools as _;
-use jiff::Timestamp;
 
 use crate::{
     cli::PodName,
     cluster::Cluster,
     exit::{CouldNotRun, Result},
-    facts::{Counts, NodeCounts, PodFacts, PodsOf, Tally, Unread},
-    judge::{Evaluation, Judged, Limit, MAX_NODES_IGNORED, ReasonCode},
+    facts::{PodsOf, Unread},
     kubernetes::RawPod,
-    questions::near,
-    report::{Report, RunRecord, explain},
+    report::{self, Report, RunRecord},
     settings::{Settings, Task},
     source::{Gathered, Reader, Source, gather, snapshot},
     stop::Stop,
-    words::{human_duration, joined, prefixed},
+    words::{joined, near},
 };
 
 /// How many NotReady nodes are searched for a pod with a similar name.
@@ -69,16 +66,14 @@ pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) 
     let run = RunRecord::new(settings, facts, plan);
     let mut all = run.plan.pods.iter();
     let judged = match all.find(|judged| judged.pod.uid == pod.uid) {
-        None => Err(not_terminating(&pod, run.facts.now)),
+        None => Err("It is not Terminating: its deletion was not requested. pod-reaper looks at Terminating pods only.".to_owned()),
         Some(_) if !settings.namespaces.matches(&pod.namespace) => Err(format!(
             "Its namespace {} is left out. The run looks at these namespaces: {}.",
             pod.namespace, settings.namespaces
         )),
         Some(judged) => Ok(judged),
     };
-    let limits = judged.as_ref().map(|judged| limits(&run, judged));
-    let limits = limits.unwrap_or_default();
-    Ok(explain(&run, &pod, judged, limits))
+    Ok(report::explain(&run, &pod, judged))
 }
 
 /// Completes the name of the pod. Without a namespace, exactly one pod has to have that name.
@@ -144,92 +139,26 @@ async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRu
     // A failed search for a hint must not hide the error.
     let found = async |pods| reader.readable_pods(&pods).await.unwrap_or_default();
     let here = found(PodsOf::Namespace(namespace.clone())).await;
-    let near = near(name, here.iter().map(|pod| pod.name.as_str()));
+    let similar = near(name, here.iter().map(|pod| pod.name.as_str()));
     let elsewhere = found(PodsOf::Name(name.clone())).await;
     let elsewhere = elsewhere
         .iter()
         .map(|pod| format!("{}/{name}", pod.namespace));
     let elsewhere = joined(elsewhere, " and ").map(|names| format!("there is {names}"));
-    let hint = match elsewhere.into_iter().chain(near).join("; or ") {
+    let hint = match elsewhere.into_iter().chain(similar).join("; or ") {
         hint if !hint.is_empty() => hint,
-        _ if here.is_empty() => format!(
-            "no pod of a namespace {namespace} is there; if {name} is a node, list its pods with: kubectl get pods -A \
-             --field-selector spec.nodeName={name}"
-        ),
+        _ if here.is_empty() => {
+            let all = reader.source.namespaces().await.unwrap_or_default();
+            let hint = near(namespace, all.keys().map(String::as_str)).unwrap_or_else(|| {
+                format!(
+                    "if {name} is a node, list its pods with: kubectl get pods -A --field-selector spec.nodeName={name}"
+                )
+            });
+            format!("no pod of a namespace {namespace} is there; {hint}")
+        }
         _ => {
             format!("it may be gone already; list the pods with: kubectl get pods -n {namespace}")
         }
     };
     CouldNotRun::Usage(format!("there is no pod {asked}; {hint}"))
-}
-
-fn not_terminating(pod: &PodFacts, now: Timestamp) -> String {
-    let age = pod
-        .created
-        .map(|created| human_duration(now.duration_since(created)));
-    let phase = Some(pod.phase.as_str()).filter(|phase| !phase.is_empty());
-    format!(
-        "It is not Terminating: its deletion was not requested. It has existed{}, in phase {}. pod-reaper looks at \
-         Terminating pods only.",
-        prefixed(" for ", age),
-        phase.unwrap_or("unknown")
-    )
-}
-
-/// Evaluates the limits of the run on a pod. A limit turns `reap` into `wait`, so the limit that is
-/// kept with the pod's reason decides.
-fn limits(run: &RunRecord<'_>, judged: &Judged) -> Vec<Evaluation> {
-    let RunRecord {
-        settings,
-        facts,
-        plan,
-        ..
-    } = run;
-    let node = facts.known_node(&judged.pod);
-    let hold = node.and_then(|node| plan.limit_of(node)).cloned();
-    let over_cap = |limit: &Limit| limit.code() == ReasonCode::OverCap;
-    let cap = judged.limit.clone().filter(over_cap);
-    let percent = settings.limits.max_not_ready_percent;
-    let not_held = match &facts.node_counts {
-        _ if percent >= 100 => "--max-not-ready-percent=100 turns it off.".to_owned(),
-        NodeCounts::Counted(Counts {
-            all: Tally { not_ready, total },
-            ..
-        }) => {
-            let are = if *not_ready == 1 { "is" } else { "are" };
-            format!(
-                "{not_ready} of {total} real nodes {are} NotReady; the breaker needs at least {} and {percent}%.",
-                MAX_NODES_IGNORED + 1
-            )
-        }
-        _ => format!("At most {MAX_NODES_IGNORED} nodes are NotReady."),
-    };
-    let not_capped = match settings.limits.max_deletes {
-        None => "There is no cap.".to_owned(),
-        Some(most) => format!(
-            "{} pods are to be reaped; --max-deletes is {most}.",
-            plan.reaps().count()
-        ),
-    };
-    [
-        (
-            "Does a limit hold the run, or the zone of its node?",
-            hold,
-            not_held,
-        ),
-        (
-            "Are there more pods to reap than --max-deletes?",
-            cap,
-            not_capped,
-        ),
-    ]
-    .map(|(asks, limit, otherwise)| Evaluation {
-        number: None,
-        asks,
-        holds: Some(limit.is_some()),
-        decides: limit.is_some() && limit == judged.limit,
-        seen: limit.map_or(otherwise, |limit| limit.sentence()),
-        gives: None,
-    })
-    .into()
 }

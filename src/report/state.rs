@@ -1,16 +1,15 @@
-//! The first line: which nodes are down, and in which state.
+//! The state of a node that is not Ready, and how the first line says it.
 
 use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::Page;
+use super::{NAMED, record::RunRecord};
 use crate::{
-    facts::{KubeletSays, LeafKind, NodeFacts, Read, Ready},
+    facts::{KubeletSays, LeafKind, NodeFacts, Ready},
     judge::{Verdict, kubelet_reports, reported},
-    report::{NAMED, record::RunRecord},
-    words::{about, counted, joined, natural, prefixed},
+    words::{about, natural, prefixed},
 };
 
 /// Nodes that fail within this time of each other fail together. The node controller may notice one
@@ -33,37 +32,8 @@ pub enum State<'a> {
     Gone,
 }
 
-/// Lists the nodes that are not Ready, or gone, by state.
-pub(super) fn nodes<'a>(run: &'a RunRecord<'_>) -> Vec<(State<'a>, Vec<&'a str>)> {
-    let mut nodes = BTreeMap::<_, Vec<_>>::new();
-    let all = run.facts.nodes.iter();
-    for (name, read) in all.sorted_by_cached_key(|(name, _)| natural(name)) {
-        if let Some(state) = state(run, name, read) {
-            nodes.entry(state).or_default().push(name.as_str());
-        }
-    }
-    nodes.into_iter().collect()
-}
-
-fn state<'a>(
-    run: &'a RunRecord<'_>,
-    name: &str,
-    read: &'a Read<Option<NodeFacts>>,
-) -> Option<State<'a>> {
-    let now = run.facts.now;
-    let node = match read {
-        Ok(Some(node)) => node,
-        Err(_) => return Some(State::Unread),
-        Ok(None) => {
-            let needs_you = run.pods_on(name).any(|it| it.verdict() == Verdict::Manual);
-            return needs_you.then_some(State::Gone);
-        }
-    };
-    (node.ready != Ready::True).then(|| State::of(node, now))
-}
-
 impl<'a> State<'a> {
-    pub fn of(node: &'a NodeFacts, now: Timestamp) -> Self {
+    pub(super) fn of(node: &'a NodeFacts, now: Timestamp) -> Self {
         if let Some(leaf) = &node.leaf {
             match leaf.kind {
                 LeafKind::Kosmos => Self::Kosmos(leaf.cluster.as_deref()),
@@ -85,60 +55,35 @@ impl<'a> State<'a> {
     }
 }
 
-impl Page<'_> {
-    pub(super) fn headline(&self) -> String {
-        let (run, facts) = (self.run, &self.run.facts);
-        let supposed = joined(run.settings.task.suppose_dead(), ", ");
-        let supposed = supposed.map(|names| format!("IF {names} HAD DIED:"));
-        let mut said = Vec::from_iter(supposed);
-        let back = run.history.nodes.iter().filter(|node| node.needs_you());
-        said.extend(back.map(|node| {
-            let at = node.now.ready_since.map(|at| at.strftime("%F %RZ"));
-            format!(
-                "{} CAME BACK{}, NOT REBOOTED.",
-                node.noted.node,
-                prefixed(" AT ", at)
-            )
-        }));
-        said.extend(
-            self.down
-                .iter()
-                .map(|(state, names)| run.says(state, names)),
-        );
-        let not_ready = self.down.iter().filter(|(state, _)| *state != State::Gone);
-        let not_ready = not_ready.map(|(_, names)| names.len()).sum::<usize>();
-        said.push(
-            match (not_ready, facts.node_count.saturating_sub(not_ready)) {
-                (0, 1) => "THE ONLY NODE IS READY.".to_owned(),
-                (0, all) => format!("ALL {all} NODES ARE READY."),
-                (_, 0) => "No other node is Ready.".to_owned(),
-                (_, ready) => counted(ready, "other node is Ready.", "other nodes are Ready."),
-            },
-        );
-        let hang = self.pods(|it| run.hangs(it));
-        said.extend(hang.say("PODS THAT HANG ON READY NODES: <count>."));
-        if self.pods.is_empty() && run.settings.unmatched(facts).is_none() {
-            said.push(if !facts.errors.is_empty() {
-                "No pod that could be read is stuck.".to_owned()
-            } else if run.settings.namespaces.selects_all() {
-                "No pod is stuck.".to_owned()
-            } else {
-                "No pod is stuck in the namespaces that were selected.".to_owned()
-            });
-        }
-        said.join(" ")
-    }
-}
-
 impl RunRecord<'_> {
-    /// Says in which state the node is, if it is not Ready.
-    pub fn headline_of(&self, name: &str) -> Option<String> {
-        let state = state(self, name, self.facts.nodes.get(name)?)?;
-        Some(self.says(&state, &[name]))
+    /// Lists the nodes that are not Ready, or gone, by state.
+    pub(super) fn down(&self) -> Vec<(State<'_>, Vec<&str>)> {
+        let mut down = BTreeMap::<_, Vec<_>>::new();
+        let names = self.facts.nodes.keys();
+        for name in names.sorted_by_cached_key(|name| natural(name)) {
+            if let Some(state) = self.state(name) {
+                down.entry(state).or_default().push(name.as_str());
+            }
+        }
+        down.into_iter().collect()
+    }
+
+    /// Returns the state of a node; `None` if it is Ready, or if it is gone and nothing there needs you.
+    pub(super) fn state(&self, name: &str) -> Option<State<'_>> {
+        match self.facts.nodes.get(name)? {
+            Ok(Some(node)) if node.ready == Ready::True => None,
+            Ok(Some(node)) => Some(State::of(node, self.facts.now)),
+            Err(_) => Some(State::Unread),
+            Ok(None) => {
+                let mut pods = self.pods_on(name);
+                let needs_you = pods.any(|it| it.verdict() == Verdict::Manual);
+                needs_you.then_some(State::Gone)
+            }
+        }
     }
 
     /// Says in which state the nodes of these names are.
-    fn says(&self, state: &State<'_>, names: &[&str]) -> String {
+    pub(super) fn says(&self, state: &State<'_>, names: &[&str]) -> String {
         let (facts, now) = (&self.facts, self.facts.now);
         let since = prefixed(" ", self.time(names, |node| node.not_ready_since(now)));
         let heard = self.time(names, |node| Some(node.last_heard()?.at.min(now)));
