@@ -1,7 +1,7 @@
 //! The kubectl commands that a report prints for the user to paste.
 //!
-//! Two of them destroy something: the delete of a PVC, and the out-of-service taint. Both begin with a check
-//! that the node is still as it was judged, and do nothing otherwise.
+//! Three of them destroy something: the out-of-service taint, and two deletes of a PVC. Each begins with a check
+//! that the node, or the Pending pod, is still as it was judged, and does nothing otherwise.
 
 use std::borrow::Cow;
 
