@@ -231,8 +231,8 @@ impl Turn<'_> {
         Ok(permit)
     }
 
-    /// Reads the other Leases again if the last reading is old. Returns `None` as long as the pods
-    /// were judged by the last reading.
+    /// Reads the other Leases again if the last reading is old. Returns `None` as long as the last reading is
+    /// that by which the pods were judged, or if there was none.
     async fn leases_again(&self) -> Option<(&Holders, Read<Arc<LeasesByNode>>)> {
         let (holders, last) = self.run.leases.as_ref()?;
         let read = async || {
@@ -260,7 +260,8 @@ impl Turn<'_> {
             }
             Unneeded::Set => {
                 let Some(name) = pod.stateful_set() else {
-                    return Ok(());
+                    let how = "It belongs to no StatefulSet any more.";
+                    return Err(Outcome::Changed(how.to_owned()));
                 };
                 let set = cluster.find::<RawStatefulSet>(&pod.namespace, name);
                 let wants = |set: RawStatefulSet| set.wants(&pod.name);
