@@ -23,8 +23,8 @@ use crate::{
     words::{counted, human_duration, sanitize},
 };
 
-/// Runs with these `settings` and returns the report. `Err` if the facts could not be gathered, or
-/// if `stop` ended the run before they were.
+/// Runs with these `settings` and returns the report. `Err` if no cluster could be
+/// asked, a filter selects nothing, the facts could not be gathered, or `stop` ended the run before they were.
 pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
     let log_start = || {
         let namespaces = &settings.namespaces;

@@ -180,7 +180,7 @@ impl PodContext<'_> {
         }
     }
 
-    /// Returns the moment from which neither rule about time keeps the pod; `None` if that moment
+    /// Returns the moment from which no rule about time keeps the pod; `None` if that moment
     /// is not known.
     pub fn reaped_from(&self) -> Option<Timestamp> {
         let node = self.known()?;

@@ -159,7 +159,7 @@ impl Plan {
         self.hold.as_ref().or_else(of_zone)
     }
 
-    /// Lists the pods to reap, in the order of deletion.
+    /// Lists the pods to reap, in the order of the plan.
     pub fn reaps(&self) -> impl Iterator<Item = &Judged> {
         self.pods
             .iter()

@@ -42,8 +42,7 @@ codes! {
 macro_rules! reasons {
     ($($variant:ident = $code:literal => $verdict:ident, $means:literal;)*) => {
         codes! {
-            /// The kind of a reason: first the reasons of the rules in their order, then those of a
-            /// run's limits.
+            /// The kind of a reason: first the reasons of the rules, then those of a run's limits.
             pub enum ReasonCode {
                 $($variant = $code => $means,)*
             }

@@ -21,7 +21,7 @@ pub type Finding = Result<Seen, Cause>;
 
 /// A row of the table.
 pub struct Rule {
-    /// The reasons that the rule can give.
+    /// The reasons that the rule can give, besides `FactsUnread`.
     pub gives: &'static [Code],
     /// The question of the rule, as the report shows it.
     pub asks: &'static str,
@@ -166,7 +166,7 @@ fn facts_unread(case: &PodContext<'_>) -> Finding {
     }
     match &node.unread_lease {
         // The lease shows whether the kubelet is silent. A kubelet that reports Ready=False is
-        // not silent, so its lease cannot change a verdict.
+        // not silent, so no lease is needed to know that it lives.
         Some(unread) if matches!(node.ready, Ready::Unknown | Ready::Absent) => {
             Err(Cause::Unread(Missing::Lease(unread.clone())))
         }

@@ -25,7 +25,7 @@ use crate::{
 
 use self::turn::{Node, Run, Shared, Turn};
 
-/// Deletes `pods` node by node, in their order within each node. Returns each pod's outcome, by
+/// Deletes `pods`, a few at a time, node after node, begun in their order. Returns each pod's outcome, by
 /// UID. `facts` and `leases` are what the pods were judged by. `progress` is called once for each pod.
 pub async fn reap(
     cluster: &Cluster,
@@ -68,8 +68,7 @@ pub async fn reap(
             (holders, Shared(Mutex::new(as_judged)))
         }),
     };
-    // The pods are ordered by node, so that one reading of a node serves as many of its pods as
-    // five seconds allow.
+    // The pods are ordered by node, so that one reading of a node serves several of its pods.
     let turns = nodes.iter().flat_map(|node| {
         let here = |judged: &&&Judged| judged.pod.node.as_ref() == Some(&node.as_judged.name);
         pods.iter().filter(here).map(move |judged| Turn {

@@ -180,6 +180,9 @@ fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
             "If the link comes back, Kosmos stops it. Runs leave it alone.".to_owned()
         }
         (None, Verdict::Manual) => "Runs leave it alone.".to_owned(),
+        (None, Verdict::Leave) if judged.code() == ReasonCode::NodeReady => {
+            format!("The kubelet of {node} ends it. Runs leave it alone while {node} is Ready.")
+        }
         (None, verdict) => verdict.means().to_owned(),
     }
 }

@@ -37,7 +37,7 @@ pub async fn gather<S: Source>(
     } = reader;
     let policy = &settings.policy;
 
-    // 1. The nodes, as rows. If all of them are Ready, a run reads no more.
+    // 1. The nodes, as rows. If all of them are Ready, a run reads nothing else about pods.
     let rows = source.node_rows(settings.all).await?;
     let mut facts = ClusterFacts {
         now: rows.now,

@@ -53,7 +53,7 @@ impl RunRecord<'_> {
         });
         let alone = alone.collect_vec();
         if !alone.is_empty() && !todos.iter().any(is_said) {
-            let sentence = "<pods>: only <nodes> or its disk brings it back. Once off, power it on again. Discard nothing.";
+            let sentence = "<pods> is down until <nodes> or its disk is back. Once off, power it on again. Discard nothing.";
             todos.push((Todo::new(BringBack, sentence), About::of(alone)));
         }
         let of_run = self.todos_of_run().into_iter();
@@ -98,7 +98,7 @@ impl RunRecord<'_> {
                 );
                 add(
                     Repair,
-                    "If it runs, repair the network and delete nothing: the kubelets end their pods themselves.",
+                    "If it runs, suspend the CronJob (book: Three in the morning), and repair the network: once the limit no longer holds, a run deletes on nodes that are still cut off. Delete nothing: the kubelets end their pods themselves.",
                     &[],
                 );
                 add(
@@ -218,7 +218,7 @@ impl RunRecord<'_> {
         ];
         let is_at_rest = is_at_rest.contains(&reason.code());
         if let Some(taint) = self.taint(node.filter(|_| is_at_rest)) {
-            let sentence = "To move all pods of <nodes> at once, if you have SEEN it off: <taint>. A pod whose data is on <nodes> stays Pending.";
+            let sentence = "To move all pods of <nodes> and their volumes at once, if you have SEEN it off: <taint>. The replacement of a pod whose data is on <nodes> stays Pending.";
             todos.push(Todo::new(IfAsked, fill(sentence, &[&TAINT])).harming(taint));
         }
         todos.sort();
@@ -233,7 +233,7 @@ impl RunRecord<'_> {
         match code {
             ReasonCode::EtcdMember => vec![
                 Todo::new(Reach, "Reach <nodes> at the console tonight. At least one of them runs, and is cut off or has lost its API server."),
-                Todo::new(Otherwise, "Reset etcd to fewer members only by its runbook. Then delete the Node object of each removed member that you have SEEN off."),
+                Todo::new(Otherwise, "etcd has a majority: do not reset it. Once you have SEEN a member off for good, replace it by the runbook of etcd, and then delete its Node object."),
             ],
             ReasonCode::KubeletAlive => {
                 let repair = match node.and_then(|node| node.kubelet_says.filter(|_| node.ready == Ready::False)) {
@@ -252,7 +252,7 @@ impl RunRecord<'_> {
                 let finalizers = pod.finalizers_of_others().map(|finalizer| {
                     let by = prefixed(", set by ", pod.finalizers_set_by.get(finalizer));
                     match node {
-                        Some(_) => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller. If that ran on <nodes>, or waits for the end of the pod: once <nodes> is off, set the out-of-service taint, which ends every pod there that does not tolerate it.", &[&finalizer, &by]))
+                        Some(_) => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller. If that ran on <nodes>, or waits for the end of the pod, and you have SEEN <nodes> off: <taint>.", &[&finalizer, &by, &TAINT]))
                             .harming(self.taint(node)),
                         None => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller.", &[&finalizer, &by])),
                     }
@@ -421,7 +421,7 @@ impl RunRecord<'_> {
             let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, its volumes are attached elsewhere: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe.";
             Todo::new(PowerOff, fill(sentence, &[&clock(self.detached_at())]))
         } else {
-            Todo::new(PowerOff, "See the console of <nodes>: unless it is booting, POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes.")
+            Todo::new(PowerOff, "If the console of <nodes> does not show it booting, POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes.")
         });
         todos
     }
