@@ -145,7 +145,7 @@ pub struct Reason {
     pub grace_cut: Option<GraceCut>,
 }
 
-/// What a rule saw that keeps a pod, or that no rule keeps it.
+/// The facts for which a rule keeps a pod, or for which none does.
 #[derive(Debug, Clone, PartialEq, Display)]
 pub enum Cause {
     /// The pod mirrors a static pod.
@@ -249,7 +249,7 @@ pub enum Cause {
     },
 }
 
-/// What a rule saw that lets a pod pass, for `explain`.
+/// The facts for which a rule lets a pod pass, for `explain`.
 #[derive(Debug, Clone, PartialEq, Display)]
 pub enum Seen {
     /// The pod mirrors no static pod.

@@ -41,7 +41,7 @@ pub enum TieKind {
     Ephemeral,
     /// The PVC goes with the pod, and nothing wants it again.
     Unwanted(Unneeded),
-    /// The PVC goes with the pod, but its volume stays.
+    /// The PVC is deleted with the pod, but its volume stays.
     Retained,
     /// No other node reaches the volume, but nothing wants the pod again. `goes` says whether the PVC
     /// is deleted with the pod, or being deleted.

@@ -115,8 +115,8 @@ pub struct Turn<'a> {
 
 impl Turn<'_> {
     /// Deletes the pod, unless a rule now keeps it. `Ok` if the API server accepted the delete, which still
-    /// has to be verified. Each try has a permit of its own. Once a try without a clear response may have taken effect, a later "not found" no longer
-    /// tells who deleted the pod.
+    /// has to be verified. Each try has a permit of its own. Once a try without a clear response may have taken
+    /// effect, a later "not found" no longer tells who deleted the pod.
     pub async fn delete(&mut self) -> Result<(), Outcome> {
         let cluster = self.run.cluster;
         let mut pod = self.judged.pod.clone();

@@ -100,7 +100,7 @@ fn document(
     };
     let [now, later] = Section::of_steps("DO", usize::MAX, entry.steps.clone());
     let never = judged.map(|judged| run.never(&[judged]));
-    // Why it waits is said above if a limit decides.
+    // If a limit decides, `why` has its sentence.
     let limits = limits
         .iter()
         .filter(|it| it.holds == Some(true) && !it.decides);

@@ -47,7 +47,7 @@ pub enum Urgency {
     IfAsked,
 }
 
-/// A sentence with gaps. What it is about fills `<pods>`, `<nodes>` and `<count>`; its fills fill the others,
+/// A sentence with gaps. Its [`About`] fills `<pods>`, `<nodes>` and `<count>`; `fills` fill the other gaps,
 /// in order. A fill may be a text of others, and is not searched for gaps.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sentence {
