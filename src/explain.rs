@@ -19,9 +19,6 @@ use crate::{
     words::{joined, near},
 };
 
-/// How many NotReady nodes are searched for a pod with a similar name.
-const MAX_NODES_SEARCHED: usize = 10;
-
 /// Explains the verdict about the pod `asked`.
 pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Report> {
     let explained = async {
@@ -64,16 +61,7 @@ pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) 
     }
     let plan = settings.plan(&facts, pods);
     let run = RunRecord::new(settings, facts, plan);
-    let mut all = run.plan.pods.iter();
-    let judged = match all.find(|judged| judged.pod.uid == pod.uid) {
-        None => Err("It is not Terminating: its deletion was not requested. pod-reaper looks at Terminating pods only.".to_owned()),
-        Some(_) if !settings.namespaces.matches(&pod.namespace) => Err(format!(
-            "Its namespace {} is left out. The run looks at these namespaces: {}.",
-            pod.namespace, settings.namespaces
-        )),
-        Some(judged) => Ok(judged),
-    };
-    Ok(report::explain(&run, &pod, judged))
+    Ok(report::explain(&run, &pod))
 }
 
 /// Completes the name of the pod. Without a namespace, exactly one pod has to have that name.
@@ -99,10 +87,8 @@ async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodN
                      --field-selector spec.nodeName={name}"
                 )));
             }
-            let hint = near_on_dead_nodes(reader, rows.not_ready(), name).await;
-            let hint = hint.unwrap_or_else(|| "list all with: kubectl get pods -A".to_owned());
             Err(CouldNotRun::Usage(format!(
-                "there is no pod {name} in any namespace; {hint}"
+                "there is no pod {name} in any namespace; list all with: kubectl get pods -A"
             )))
         }
         several => Err(CouldNotRun::Usage(format!(
@@ -110,26 +96,6 @@ async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodN
             several.iter().join(", ")
         ))),
     }
-}
-
-/// Returns a hint that asks whether a pod with a similar name on a NotReady node is meant. The pods of all
-/// nodes would be too many to list for a hint.
-async fn near_on_dead_nodes(
-    reader: &Reader<'_, impl Source>,
-    nodes: impl Iterator<Item = &String>,
-    name: &str,
-) -> Option<String> {
-    let mut names = Vec::new();
-    for node in nodes.take(MAX_NODES_SEARCHED) {
-        // A failed search for a hint must not hide the error.
-        let pods = reader.readable_pods(&PodsOf::Node(node.clone())).await;
-        let pods = pods.unwrap_or_default();
-        names.extend(
-            pods.iter()
-                .map(|pod| format!("{}/{}", pod.namespace, pod.name)),
-        );
-    }
-    near(name, names.iter().map(String::as_str))
 }
 
 /// Returns the error that there is no such pod, with a hint about the pods that may be meant: pods

@@ -215,7 +215,7 @@ impl PodContext<'_> {
                 Err(cause) => (Some(true), cause.to_string()),
             };
             Evaluation {
-                number: Some(number),
+                number,
                 asks: rule.asks,
                 holds,
                 decides: is_first,
@@ -224,7 +224,7 @@ impl PodContext<'_> {
         });
         let mut evaluations = of_rules.collect_vec();
         evaluations.push(Evaluation {
-            number: Some(evaluations.len() + 1),
+            number: evaluations.len() + 1,
             asks: PASSED_ALL,
             holds: Some(decides.is_none()),
             decides: decides.is_none(),

@@ -27,10 +27,10 @@ pub use self::tie::{Tie, TieKind, Wanted};
 use crate::codes::entry;
 
 entry! {
-    /// What one rule or limit says about a pod.
+    /// What one rule says about a pod.
     pub struct Evaluation {
-        /// Its place in the order, from 1; null for a limit.
-        pub number: Option<usize>,
+        /// Its place in the order, from 1.
+        pub number: usize,
         /// What it asks.
         pub asks: &'static str,
         /// Whether it holds; null if that is not known, because a fact could not be read.

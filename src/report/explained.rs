@@ -15,44 +15,39 @@ use crate::{
     words::{about, human_duration, joined, prefixed},
 };
 
-/// Reports the pod alone, with what each rule and limit saw of it. `judged` is its verdict; the error says why
-/// no run judges it, as sentences.
-pub fn explain(run: &RunRecord<'_>, pod: &PodFacts, judged: Result<&Judged, String>) -> Report {
+/// Reports the pod alone, with what each rule saw of it.
+pub fn explain(run: &RunRecord<'_>, pod: &PodFacts) -> Report {
+    let settings = run.settings;
     let in_plan = run.plan.pods.iter().find(|it| it.pod.uid == pod.uid);
+    let judged = in_plan.filter(|it| settings.namespaces.matches(&it.pod.namespace));
     let mut rules = in_plan.map_or_else(Vec::new, |it| {
-        PodContext::of(
-            &run.facts,
-            &run.settings.policy,
-            &it.pod,
-            it.storage.as_ref(),
-        )
-        .evaluate()
+        PodContext::of(&run.facts, &settings.policy, &it.pod, it.storage.as_ref()).evaluate()
     });
-    let (judged, entry) = match judged {
-        Ok(judged) => (Some(judged), run.pod(judged)),
-        Err(why) => {
-            let entry = PodEntry {
-                overdue_seconds: in_plan.map(|it| run.facts.overdue(&it.pod).as_secs()),
-                detail: why,
-                ..PodEntry::from(pod)
-            };
-            (None, entry)
-        }
-    };
     if judged.is_none_or(|judged| judged.limit.is_some()) {
         for rule in &mut rules {
             rule.decides = false;
         }
     }
-    let limits = judged.map(|judged| limits(run, judged));
-    let limits = limits.map_or_else(Vec::new, Vec::from);
+    let left_out = |detail: String| PodEntry {
+        overdue_seconds: in_plan.map(|it| run.facts.overdue(&it.pod).as_secs()),
+        detail,
+        ..PodEntry::from(pod)
+    };
+    let entry = match (judged, in_plan) {
+        (Some(judged), _) => run.pod(judged),
+        (None, Some(_)) => left_out(format!(
+            "Its namespace {} is left out. The run looks at these namespaces: {}.",
+            pod.namespace, settings.namespaces
+        )),
+        (None, None) => left_out("It is not Terminating: its deletion was not requested. pod-reaper looks at Terminating pods only.".to_owned()),
+    };
     let mut report = run.report();
     report
         .nodes
         .retain(|node| Some(&node.name) == entry.node.as_ref());
     report.summary.pods = usize::from(entry.verdict.is_some());
     report.summary.verdicts = tally(Verdict::ALL, entry.verdict.into_iter());
-    report.document = document(run, &entry, judged, &rules, &limits);
+    report.document = document(run, &entry, judged, &rules);
     // A question differs from 0 only if something could not be read.
     let is_unread = entry.reason == Some(ReasonCode::FactsUnread) || !report.errors.is_empty();
     report.exit = if is_unread {
@@ -66,7 +61,6 @@ pub fn explain(run: &RunRecord<'_>, pod: &PodFacts, judged: Result<&Judged, Stri
         phase: pod.phase.clone(),
         created: pod.created,
         rules,
-        limits,
     });
     report
 }
@@ -76,15 +70,10 @@ fn document(
     entry: &PodEntry,
     judged: Option<&Judged>,
     rules: &[Evaluation],
-    limits: &[Evaluation],
 ) -> Document {
     let name = format!("{}/{}", entry.namespace, entry.name);
-    let decides = rules
-        .iter()
-        .find(|rule| rule.decides)
-        .and_then(|rule| rule.number);
-    let by = match decides {
-        Some(number) => format!(", rule {number} of {}", rules.len()),
+    let by = match rules.iter().find(|rule| rule.decides) {
+        Some(rule) => format!(", rule {} of {}", rule.number, rules.len()),
         None if judged.is_some_and(|judged| judged.limit.is_some()) => {
             ", by a limit of the run".to_owned()
         }
@@ -93,7 +82,8 @@ fn document(
     let verdict = match (entry.verdict, entry.reason) {
         (Some(Verdict::Manual), Some(code)) => format!("NEEDS YOU  [{code}]{by}"),
         (Some(verdict), Some(code)) => format!("{}  [{code}]{by}", verdict.as_str().to_uppercase()),
-        _ => "NO RUN JUDGES IT".to_owned(),
+        _ if rules.is_empty() => "NOT TERMINATING".to_owned(),
+        _ => "LEFT OUT BY THE FILTER".to_owned(),
     };
     let head = |heading: &str, text: Option<String>| {
         Section::of_texts(Kind::Head, heading, Tone::Plain, text)
@@ -101,10 +91,8 @@ fn document(
     let [now, later] = Section::of_steps("DO", usize::MAX, entry.steps.clone());
     let never = judged.map(|judged| run.never(&[judged]));
     // If a limit decides, `why` has its sentence.
-    let limits = limits
-        .iter()
-        .filter(|it| it.holds == Some(true) && !it.decides);
-    let limits = limits.map(|limit| limit.seen.clone());
+    let unlimited = judged.filter(|judged| judged.limit.is_none());
+    let limit = unlimited.and_then(|it| run.plan.limit_of(run.facts.known_node(&it.pod)?));
     let unread = run.facts.errors.iter();
     let unread = unread.map(|error| format!("{}: {}", error.what, error.cause));
     let source = prefixed(" from ", run.settings.task.snapshot());
@@ -126,7 +114,12 @@ fn document(
         later,
         never.unwrap_or_default(),
         Section::of_texts(Kind::List, "RULES", Tone::Quiet, of_rules(rules)),
-        Section::of_texts(Kind::List, "LIMITS", Tone::Quiet, limits),
+        Section::of_texts(
+            Kind::List,
+            "LIMITS",
+            Tone::Quiet,
+            limit.map(Limit::sentence),
+        ),
         Section::of_texts(Kind::List, "NOT READ", Tone::Bad, unread),
         Section::of_texts(
             Kind::List,
@@ -190,18 +183,18 @@ fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
 /// Lists the rules by number: those that do not apply, and those after the one that decides, together; each other
 /// one with its question and what it saw.
 fn of_rules(rules: &[Evaluation]) -> Option<String> {
-    let decides = rules.iter().position(|rule| rule.decides);
-    let asked = decides.map_or(rules.len(), |place| place + 1);
-    let said = (1..).zip(rules).map(|(number, rule)| {
+    let decides = rules.iter().find(|rule| rule.decides);
+    let asked = decides.map_or(rules.len(), |rule| rule.number);
+    let said = rules.iter().map(|rule| {
         let answer = match rule.holds {
-            _ if number > asked => "not asked".to_owned(),
+            _ if rule.number > asked => "not asked".to_owned(),
             Some(false) => "no".to_owned(),
             // The first line says what it saw.
             Some(true) if rule.decides => format!("YES. {}", rule.asks),
             Some(true) => format!("yes. {} {}", rule.asks, rule.seen),
             None => format!("not known. {} {}", rule.asks, rule.seen),
         };
-        (number, number, answer)
+        (rule.number, rule.number, answer)
     });
     let groups = said.coalesce(|before, after| {
         if before.2 == after.2 {
@@ -215,24 +208,4 @@ fn of_rules(rules: &[Evaluation]) -> Option<String> {
         _ => format!("{first} to {last}: {answer}"),
     });
     joined(groups, " · ")
-}
-
-/// Evaluates the limits of the run on a pod. A limit turns `reap` into `wait`, so the limit that is kept with
-/// the pod's reason decides.
-fn limits(run: &RunRecord<'_>, judged: &Judged) -> [Evaluation; 2] {
-    let node = run.facts.known_node(&judged.pod);
-    let hold = node.and_then(|node| run.plan.limit_of(node));
-    let own = judged.limit.as_ref();
-    let cap = own.filter(|limit| matches!(limit, Limit::OverCap(_)));
-    let asked = [
-        ("Does a limit hold the run, or the zone of its node?", hold),
-        ("Are there more pods to reap than --max-deletes?", cap),
-    ];
-    asked.map(|(asks, limit)| Evaluation {
-        number: None,
-        asks,
-        holds: Some(limit.is_some()),
-        decides: limit.is_some() && limit == own,
-        seen: limit.map_or_else(|| "It does not apply.".to_owned(), Limit::sentence),
-    })
 }

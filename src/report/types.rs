@@ -64,7 +64,7 @@ in_json! {
         /// The report for people.
         #[serde(skip)]
         pub document: Document,
-        /// What each rule and limit saw of the one pod of `explain`; null in every other report.
+        /// What each rule saw of the one pod of `explain`; null in every other report.
         pub explained: Option<Explained>,
         /// The counts of nodes, pods and outcomes.
         pub summary: Summary,
@@ -177,7 +177,7 @@ in_json! {
         pub steps: Vec<Step>,
     }
 
-    /// What the rules and limits saw of one pod.
+    /// What the rules saw of one pod.
     pub struct Explained {
         /// The pod's phase.
         pub phase: String,
@@ -185,8 +185,6 @@ in_json! {
         pub created: Option<Timestamp>,
         /// Every rule, in order; none if the pod is not Terminating.
         pub rules: Vec<Evaluation>,
-        /// The limits of the whole run, for a pod that a run looks at.
-        pub limits: Vec<Evaluation>,
     }
 
     /// The counts of a report.
