@@ -3,7 +3,10 @@
 //! Others may write to the `ConfigMap`, so its texts are checked when they are read. Nothing here causes or permits a
 //! delete.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Formatter},
+};
 
 use itertools::{Either, Itertools as _};
 use jiff::{SignedDuration, Timestamp};
@@ -162,6 +165,23 @@ pub struct RememberedSet {
     pub name: String,
     /// How many of its pods are Ready, and how many it wants; null if that is not known.
     pub copies: Option<Copies>,
+}
+
+impl RememberedSet {
+    /// Reports whether as many of its pods are Ready as it wants.
+    pub fn is_back(&self) -> bool {
+        self.copies.is_some_and(|it| it.ready >= it.wanted)
+    }
+}
+
+impl fmt::Display for RememberedSet {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{} ", self.namespace, self.name)?;
+        match self.copies {
+            Some(copies) => write!(f, "{copies}"),
+            None => f.write_str("not known"),
+        }
+    }
 }
 
 impl RememberedNode {

@@ -36,8 +36,8 @@ pub fn about(duration: SignedDuration) -> String {
 }
 
 /// Lists the first `most` of `names`, followed by how many more there are.
-pub fn listed<T: AsRef<str>>(names: &[T], most: usize) -> String {
-    let mut shown = names.iter().take(most).map(AsRef::as_ref);
+pub fn listed(names: &[impl Display], most: usize) -> String {
+    let mut shown = names.iter().take(most);
     let shown = shown.join(", ");
     match names.len().saturating_sub(most) {
         0 => shown,

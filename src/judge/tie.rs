@@ -183,10 +183,10 @@ impl fmt::Display for Tie {
                     ),
                     directory => of_directory(directory),
                 };
-                write!(f, "PVC {pvc} is bound to volume {volume} ({how})")
+                write!(f, "PVC {pvc} is bound to a volume ({how})")
             }
             TieKind::Confined(Location { storage, affinity }) => {
-                write!(f, "PVC {pvc} is bound to volume {volume}, which ")?;
+                write!(f, "PVC {pvc} is bound to a volume that ")?;
                 let mut requirements = affinity.iter().flat_map(|term| &term.requirements);
                 let is_bound = requirements.any(|requirement| !requirement.of_zone());
                 if matches!(storage, Place::Driver) || is_bound {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::{Page, lists::Effect};
 use crate::{
     facts::Ready,
-    history::{CONFIG_MAP, NodeState, RememberedNode, RememberedSet},
+    history::{CONFIG_MAP, NodeState, RememberedNode},
     judge::{Judged, Limit, ReasonCode, Tie, Verdict},
     outcome::OutcomeCode,
     report::{
@@ -94,16 +94,11 @@ impl<'a> Page<'a> {
         let said = nodes.flat_map(|RememberedNode { noted, sets, now, .. }| {
             let (name, from) = (&noted.node, day(noted.first_reap));
             let earlier = match noted.pods.len().saturating_add(noted.more) {
-                0 => format!("Earlier: a run ended while it deleted pods of {name}; which ones is not known."),
-                count => format!("Earlier: pods of {name} force-deleted from {from} on: {count} (from ConfigMap {CONFIG_MAP})."),
+                0 => format!("Earlier: a run ended while it deleted pods of {name}; which ones is not known (ConfigMap {CONFIG_MAP})."),
+                count => format!("Force-deleted earlier on {name}, from {from} on: {count} (ConfigMap {CONFIG_MAP})."),
             };
-            let is_back = |set: &&RememberedSet| set.copies.is_some_and(|it| it.ready >= it.wanted);
-            let (back, others): (Vec<_>, Vec<_>) = sets.iter().partition(is_back);
-            let others = others.iter().map(|set| {
-                let copies = set.copies.map_or("not known".to_owned(), |it| it.to_string());
-                format!("{}/{} {copies}", set.namespace, set.name)
-            });
-            let others = listed(&others.collect_vec(), NAMED);
+            let (back, others): (Vec<_>, Vec<_>) = sets.iter().partition(|set| set.is_back());
+            let others = listed(&others, NAMED);
             let others = prefixed("; not: ", Some(others).filter(|others| !others.is_empty()));
             let ready = format!("StatefulSets that are Ready again: {} of {}{others}.", back.len(), sets.len());
             // Nobody reads the pods of other controllers that wait for the delete.
@@ -125,7 +120,7 @@ impl<'a> Page<'a> {
         let counted = self.counted(&deleted);
         let texts = [
             deleted.say(fill(
-                "Pods force-deleted, verified gone: <counted>.",
+                "Force-deleted now, verified gone: <counted>.",
                 &[&counted],
             )),
             self.pods(|it| outcome(it) == Some(OutcomeCode::Gone))
@@ -189,7 +184,7 @@ impl<'a> Page<'a> {
             self.local(Damage::NotKnown)
                 .say("<pods>: data on <nodes>; whether other pods are Ready is not known."),
             // The affinity or hostPath; status.readyReplicas and spec.replicas, of which the least share is named.
-            others.say(fill("<pods>: data on <nodes>. Ready of each StatefulSet: <least> or more; whether those hold it, only you know.", &[&least])),
+            others.say(fill("<pods>: data on <nodes>. Ready: <least> or more each; whether those hold it, only you know.", &[&least])),
             // The PVC or its volume could not be read or is Lost; or the PVC has a deletionTimestamp or an owner.
             self.pods(unverified).say("<pods>: whether data is lost with <nodes> or with the pod is not known."),
             // The driver's attachRequired, or the kind of the volume.
@@ -262,6 +257,8 @@ impl<'a> Page<'a> {
             ),
             self.with_code(ReasonCode::KubeletAlive)
                 .say("Runs leave <pods> alone for as long as the machine writes."),
+            self.with_code(ReasonCode::OverCap)
+                .say("Later runs delete those above --max-deletes: <count>."),
         ];
         let mut texts = texts.into_iter().flatten().collect_vec();
         if texts.is_empty() {

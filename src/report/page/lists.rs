@@ -128,7 +128,11 @@ impl<'a> Page<'a> {
         let note = match effect {
             Effect::Restart => {
                 let late = self.gone(|it| self.effect(it) == effect && self.run.detaches_late(it));
-                late.say("(up to 6 minutes later, once the volume is detached: <pods>)")
+                if late.pods.len() == pods.pods.len() {
+                    late.say("(each up to 6 minutes later, once its volume is detached)")
+                } else {
+                    late.say("(up to 6 minutes later, once the volume is detached: <pods>)")
+                }
             }
             _ => joined([effect.means()], ""),
         };

@@ -11,9 +11,9 @@ use super::{
     NAMED,
     document::{Document, Kind, Line, Section, Tone},
     notices,
-    record::{Damage, RunRecord, day},
+    record::{Damage, RunRecord, day, is_local},
     state::State,
-    todo::{About, Todos, Urgency, fill},
+    todo::{About, Todo, Todos, Urgency, fill},
 };
 use crate::{
     exit::Exit,
@@ -189,12 +189,23 @@ impl<'a> Page<'a> {
         }
         let [now, mut later] = Section::of_steps("NOW", AT_NIGHT, steps);
         later.lines.splice(0..0, self.can_wait().map(Line::Text));
+        if later.lines.is_empty() && !now.lines.is_empty() {
+            later.lines.push(Line::Text("Nothing.".to_owned()));
+        }
         [now, later]
     }
 
     /// Says whether the night can pass without anybody who acts. Each sentence names the field that proves it
     /// in a comment.
     fn can_wait(&self) -> impl Iterator<Item = String> {
+        let is_of_machine =
+            |it: &(Todo, About<'_>)| [Urgency::Look, Urgency::PowerOff].contains(&it.0.urgency);
+        let is_twice_at_worst = !self.todos.is_empty()
+            && self.todos.iter().all(is_of_machine)
+            && !self
+                .pods
+                .iter()
+                .any(|it| is_local(it) || self.run.detaches_late(it));
         let texts = [
             // The members of etcd on Ready nodes, by role or static pod, are fewer than a majority.
             self.with_code(ReasonCode::EtcdMember)
@@ -204,6 +215,8 @@ impl<'a> Page<'a> {
             // Ready is False, or a lease was renewed.
             self.with_code(ReasonCode::KubeletAlive)
                 .say("All of it, if <pods> still works: no run deletes pods on a machine that is alive."),
+            // No VolumeAttachment of a pod that is deleted, and no local volume.
+            is_twice_at_worst.then(|| "All of it, if it does no harm that pods run twice until then.".to_owned()),
         ];
         texts.into_iter().flatten()
     }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     facts::{HANGS, KubeletSays, NodeFacts, PodFacts, Quorum, Ready, Storage, Stray},
-    history::Reaped,
+    history::{NodeState, Reaped},
     judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     report::{
         NAMED, NAMES,
@@ -123,6 +123,15 @@ impl RunRecord<'_> {
             }
             Some(Limit::OverCap(_)) | None => {}
         }
+        let groups = self.down().into_iter();
+        let groups = groups.filter(|it| it.0 == State::Down && it.1.len() > NAMED);
+        for (_, names) in groups.filter(|_| self.limit().is_none()) {
+            add(
+                Look,
+                "See first what <names> have in common (rack, switch, power): one repair may bring all of them back.",
+                &[&listed(&names, NAMED)],
+            );
+        }
         for node in self.history.needing_you() {
             let is_suspect = |it: &&Reaped| it.attached || !it.is_replaced_early();
             let suspects = node.noted.pods.iter().filter(is_suspect).collect_vec();
@@ -137,8 +146,20 @@ impl RunRecord<'_> {
             let (node, names) = (&node.noted.node, listed(&names.collect_vec(), NAMES));
             add(
                 RunsElsewhere,
-                "Check for two writers (logs, and the application's own check of its data), since pods of <node> may have run beside their replacements: <names>. (Exit 5 only this once; the history keeps this for 7 days.)",
+                "Check for two writers (logs, the application's own check of its data), since these may have run on <node> beside their replacements: <names>. If you find any, stop the application before you choose a copy. (Exit 5 only this once; the history keeps this for 7 days.)",
                 &[node, &names],
+            );
+        }
+        let down = self.history.nodes.iter();
+        let down = down.filter(|node| node.now.state == NodeState::Down);
+        let sets = down.flat_map(|node| &node.sets);
+        let sets = sets.filter(|set| set.copies.is_some() && !set.is_back());
+        let sets = sets.collect_vec();
+        if !sets.is_empty() {
+            add(
+                Failure,
+                "Not Ready again since pods were deleted: <sets>. Unless another step explains it, see why (kubectl describe pod).",
+                &[&listed(&sets, NAMED)],
             );
         }
         let errors = facts.errors.iter().filter(|_| facts.incomplete.is_none());
@@ -211,12 +232,7 @@ impl RunRecord<'_> {
         {
             todos.push(see_why(reason.code()));
         }
-        let is_at_rest = [
-            ReasonCode::LocalVolume,
-            ReasonCode::HostPath,
-            ReasonCode::Stuck,
-        ];
-        let is_at_rest = is_at_rest.contains(&reason.code());
+        let is_at_rest = [ReasonCode::LocalVolume, ReasonCode::HostPath].contains(&reason.code());
         if let Some(taint) = self.taint(node.filter(|_| is_at_rest)) {
             let sentence = "To move all pods of <nodes> and their volumes at once, if you have SEEN it off: <taint>. The replacement of a pod whose data is on <nodes> stays Pending.";
             todos.push(Todo::new(IfAsked, fill(sentence, &[&TAINT])).harming(taint));
@@ -408,6 +424,8 @@ impl RunRecord<'_> {
             .collect_vec();
         // Volumes that are attached to the node are detached after the delete of their pods, and then attached
         // elsewhere (`VolumeAttachment`).
+        let late = reaped.iter().copied().filter(|it| self.detaches_late(it));
+        let late = About::of(late.collect());
         todos.push(if node.control_plane && self.facts.known_nodes().filter(is_unsure).count() > 1 {
             Todo::new(Reach, "Look at <nodes> before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.")
         } else if let Some(moved) = self.volumes_moved_at(&node.name) {
@@ -415,13 +433,14 @@ impl RunRecord<'_> {
             Todo::new(SeeOff, fill(sentence, &[&clock(moved)]))
         } else if reaped.is_empty() {
             Todo::new(PowerOff, "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data.")
-        } else if !reaped.iter().any(|it| self.detaches_late(it)) {
+        } else if late.pods.is_empty() {
             Todo::new(PowerOff, "Power <nodes> off unless the console shows it booting: old containers may still run there.")
         } else if self.was_acted_on(&node.name) {
-            let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, its volumes are attached elsewhere: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe.";
-            Todo::new(PowerOff, fill(sentence, &[&clock(self.detached_at())]))
+            let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, other nodes get the volumes of <late>: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe.";
+            Todo::new(PowerOff, fill(sentence, &[&clock(self.detached_at()), &late.pod_names()]))
         } else {
-            Todo::new(PowerOff, "If the console of <nodes> does not show it booting, POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to its attached volumes.")
+            let sentence = "If the console of <nodes> does not show it booting, POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to the volumes of <late>.";
+            Todo::new(PowerOff, fill(sentence, &[&late.pod_names()]))
         });
         todos
     }

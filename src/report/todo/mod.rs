@@ -10,7 +10,7 @@ use super::{NAMED, record::RunRecord};
 use crate::{
     codes::{codes, entry},
     facts::PodFacts,
-    judge::Judged,
+    judge::{Judged, Verdict},
     words::{listed, natural, prefixed},
 };
 
@@ -187,12 +187,16 @@ impl<'a> About<'a> {
         }
     }
 
-    /// Names a few pods, and counts many: the lists name them.
+    /// Names a few pods, and counts many. The lists name them, those that need you with their codes.
     pub fn pod_names(&self) -> String {
-        match self.pods.len() {
-            many if many > NAMED => format!("{many} pods"),
-            _ => self.pods.iter().map(|it| full_name(&it.pod)).join(", "),
+        if self.pods.len() <= NAMED {
+            return self.pods.iter().map(|it| full_name(&it.pod)).join(", ");
         }
+        let needs_you = |it: &&Judged| it.verdict() == Verdict::Manual;
+        let code = |it: &&Judged| needs_you(it).then(|| it.code());
+        let code = self.pods.iter().map(code).all_equal_value().ok().flatten();
+        let code = code.map(|code| format!(" [{code}]"));
+        format!("{} pods{}", self.pods.len(), prefixed("", code))
     }
 
     pub fn node_names(&self) -> String {
