@@ -287,7 +287,7 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
     });
     reaps(&cluster);
     let report = &cluster.get(&history)["data"]["last-report"];
-    assert!(str_of(report).contains("force-deleted"), "{report}");
+    assert!(str_of(report).contains("Force-deleted"), "{report}");
 
     assert!(
         left(&cluster)

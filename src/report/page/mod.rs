@@ -216,7 +216,7 @@ impl<'a> Page<'a> {
             self.with_code(ReasonCode::KubeletAlive)
                 .say("All of it, if <pods> still works: no run deletes pods on a machine that is alive."),
             // No VolumeAttachment of a pod that is deleted, and no local volume.
-            is_twice_at_worst.then(|| "All of it, if it does no harm that pods run twice until then.".to_owned()),
+            is_twice_at_worst.then(|| "All of it, if it does no harm that old containers run on until then.".to_owned()),
         ];
         texts.into_iter().flatten()
     }
