@@ -79,18 +79,7 @@ async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodN
             namespace: (*namespace).clone(),
             name: name.clone(),
         }),
-        [] => {
-            let rows = reader.source.node_rows(reader.settings.all).await?;
-            if rows.names().contains(name) {
-                return Err(CouldNotRun::Usage(format!(
-                    "{name} is a node, and explain takes a pod; list the pods of the node with: kubectl get pods -A \
-                     --field-selector spec.nodeName={name}"
-                )));
-            }
-            Err(CouldNotRun::Usage(format!(
-                "there is no pod {name} in any namespace; list all with: kubectl get pods -A"
-            )))
-        }
+        [] => Err(absent(reader, asked).await),
         several => Err(CouldNotRun::Usage(format!(
             "several namespaces have a pod {name}; add -n with one of: {}",
             several.iter().join(", ")
@@ -103,6 +92,18 @@ async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodN
 async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRun {
     let PodName { namespace, name } = asked;
     // A failed search for a hint must not hide the error.
+    let nodes = reader.source.node_rows(reader.settings.all).await;
+    if nodes.is_ok_and(|rows| rows.names().contains(name)) {
+        return CouldNotRun::Usage(format!(
+            "{name} is a node, and explain takes a pod; list the pods of the node with: kubectl get pods -A \
+             --field-selector spec.nodeName={name}"
+        ));
+    }
+    if namespace.is_empty() {
+        return CouldNotRun::Usage(format!(
+            "there is no pod {name} in any namespace; list all with: kubectl get pods -A"
+        ));
+    }
     let found = async |pods| reader.readable_pods(&pods).await.unwrap_or_default();
     let here = found(PodsOf::Namespace(namespace.clone())).await;
     let similar = near(name, here.iter().map(|pod| pod.name.as_str()));
@@ -115,12 +116,11 @@ async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRu
         hint if !hint.is_empty() => hint,
         _ if here.is_empty() => {
             let all = reader.source.namespaces().await.unwrap_or_default();
-            let hint = near(namespace, all.keys().map(String::as_str)).unwrap_or_else(|| {
-                format!(
-                    "if {name} is a node, list its pods with: kubectl get pods -A --field-selector spec.nodeName={name}"
-                )
-            });
-            format!("no pod of a namespace {namespace} is there; {hint}")
+            let hint = near(namespace, all.keys().map(String::as_str));
+            let hint = hint.unwrap_or_else(|| "list all with: kubectl get pods -A".to_owned());
+            format!(
+                "explain takes NAMESPACE/POD, and no pod of a namespace {namespace} is there; {hint}"
+            )
         }
         _ => {
             format!("it may be gone already; list the pods with: kubectl get pods -n {namespace}")

@@ -41,7 +41,7 @@ pub struct NamespaceFilter {
     pub include: Option<Regex>,
 
     /// Leave out namespaces whose name contains a match of this regular expression
-    #[arg(id = "namespace_exclude_regex", long = "namespace-exclude-regex", display_order = 4, value_name = "REGEX", value_parser = regex)]
+    #[arg(id = "namespace_exclude_regex", long = "namespace-exclude-regex", display_order = 2, value_name = "REGEX", value_parser = regex)]
     #[serde(rename = "namespaceExcludeRegex", serialize_with = "as_text")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub exclude: Option<Regex>,
@@ -116,8 +116,8 @@ pub struct NodeSelectors {
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub leaf: Vec<NodeSelector>,
 
-    /// Treat the nodes that SELECTOR matches as known to be off (fenced). The syntax is that of
-    /// --leaf-node-selector
+    /// Treat the nodes that SELECTOR matches as known to be off (fenced): if one is on, two machines
+    /// may write to its volumes. The syntax is that of --leaf-node-selector
     #[arg(id = "fenced_node_selector", long = "fenced-node-selector", value_name = "SELECTOR", value_delimiter = ';', value_parser = node_selector)]
     #[serde(rename = "fencedNodeSelector", serialize_with = "as_typed")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]

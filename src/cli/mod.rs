@@ -100,8 +100,8 @@ const WITHOUT_VARIABLE: [&str; 9] = [
     "kubeconfig",
 ];
 const USAGE: &str = "\
-pod-reaper [OPTIONS]                    Delete what is stuck; at a terminal, ask first
-       pod-reaper --dry-run [OPTIONS]          Look, and change nothing
+pod-reaper --dry-run [OPTIONS]          Look, and change nothing
+       pod-reaper [OPTIONS]                    Delete what is stuck; at a terminal, ask first
        pod-reaper --snapshot <FILE> [OPTIONS]  Audit a saved file
        pod-reaper explain [OPTIONS] <POD>      Why a pod is kept, and what to do";
 const EXIT_CODES: &str = "\

@@ -187,7 +187,7 @@ fn of_rules(rules: &[Evaluation]) -> Option<String> {
     let asked = decides.map_or(rules.len(), |rule| rule.number);
     let said = rules.iter().map(|rule| {
         let answer = match rule.holds {
-            _ if rule.number > asked => "not asked".to_owned(),
+            _ if rule.number > asked => format!("not asked, since {asked} decides"),
             Some(false) => "no".to_owned(),
             // The first line says what it saw.
             Some(true) if rule.decides => format!("YES. {}", rule.asks),

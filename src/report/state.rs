@@ -56,10 +56,13 @@ impl<'a> State<'a> {
 }
 
 impl RunRecord<'_> {
-    /// Lists the nodes that are not Ready, or gone, by state.
+    /// Lists the nodes that are not Ready, or gone, by state. If nodes are supposed to be dead, only these are
+    /// judged.
     pub(super) fn down(&self) -> Vec<(State<'_>, Vec<&str>)> {
         let mut down = BTreeMap::<_, Vec<_>>::new();
+        let supposed = self.settings.task.suppose_dead();
         let names = self.facts.nodes.keys();
+        let names = names.filter(|name| supposed.is_empty() || supposed.contains(name));
         for name in names.sorted_by_cached_key(|name| natural(name)) {
             if let Some(state) = self.state(name) {
                 down.entry(state).or_default().push(name.as_str());

@@ -31,7 +31,7 @@ use crate::{
     },
     selector::{NodeSelectors, Selector},
     settings::Settings,
-    words::joined,
+    words::{joined, near, prefixed},
 };
 
 /// The command that makes a snapshot.
@@ -232,7 +232,9 @@ impl Saved {
         for name in nodes {
             let key = ["", name, ""].map(str::to_owned);
             let Some(node) = self.objects.nodes.get_mut(&key) else {
-                let why = format!("--suppose-dead {name}: the file has no node of this name");
+                let all = self.objects.nodes.keys().map(|[_, name, _]| name.as_str());
+                let near = prefixed("; ", near(name, all));
+                let why = format!("--suppose-dead {name}: the file has no node of this name{near}");
                 return Err(CouldNotRun::Usage(why));
             };
             node.fail(failed);

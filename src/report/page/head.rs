@@ -140,10 +140,16 @@ impl<'a> Page<'a> {
     /// Says which data is at risk. Each sentence names the field that proves it in a comment.
     fn data(&self) -> Vec<String> {
         let (run, facts) = (self.run, &self.run.facts);
+        let of_dead = |it: &Judged| {
+            let node = facts.known_node(&it.pod);
+            node.is_some_and(|node| node.ready != Ready::True && node.leaf.is_none())
+        };
         if run.plan.hold.is_some() {
             // The affinity of the volumes; a held run deletes nothing.
             let held = "<pods>: data on <nodes>. Nothing is lost while you look.";
-            return Vec::from_iter(self.pods(is_local).say(held));
+            let none = "No pod with data on <nodes> is known.";
+            let known = self.pods(is_local).say(held);
+            return Vec::from_iter(known.or_else(|| self.pods(of_dead).say(none)));
         }
         let asks = |it: &Judged, code| it.reason.asks.contains(&code);
         let unverified = |it: &Judged| {
@@ -161,10 +167,6 @@ impl<'a> Page<'a> {
         let given_up = |it: &Judged| {
             let until = it.reason.ties.iter().filter_map(Tie::given_up_from).max();
             until.filter(|until| *until > facts.now)
-        };
-        let of_dead = |it: &Judged| {
-            let node = facts.known_node(&it.pod);
-            node.is_some_and(|node| node.ready != Ready::True && node.leaf.is_none())
         };
         let unread = |it: &Judged| {
             of_dead(it) && it.storage.is_none() && it.code() != ReasonCode::KubeletAlive
@@ -194,6 +196,9 @@ impl<'a> Page<'a> {
             // Ready is False, or a lease was renewed.
             self.with_code(ReasonCode::KubeletAlive)
                 .say("Not at risk on <nodes>. Most likely still running there: <pods>."),
+            // Storage is read only of pods that may be deleted.
+            self.with_code(ReasonCode::EtcdMember)
+                .say("Not looked at, since nothing is deleted: <pods>."),
             self.say_from(
                 |it| run.reaped_from(it).filter(|_| unread(it)),
                 "Not known before <time>, when it is read: <pods>.",

@@ -99,6 +99,7 @@ impl<'a> Page<'a> {
     fn headline(&self) -> String {
         let (run, facts) = (self.run, &self.run.facts);
         let supposed = joined(run.settings.task.suppose_dead(), ", ");
+        let only_these = supposed.is_some();
         let supposed = supposed.map(|names| format!("IF {names} HAD DIED:"));
         let mut said = Vec::from_iter(supposed);
         said.extend(run.history.needing_you().map(|node| {
@@ -118,6 +119,7 @@ impl<'a> Page<'a> {
         let not_ready = not_ready.map(|(_, names)| names.len()).sum::<usize>();
         said.push(
             match (not_ready, facts.node_count.saturating_sub(not_ready)) {
+                _ if only_these => "Pods of other nodes were not judged.".to_owned(),
                 (0, 1) => "THE ONLY NODE IS READY.".to_owned(),
                 (0, all) => format!("ALL {all} NODES ARE READY."),
                 (_, 0) => "No other node is Ready.".to_owned(),
@@ -151,10 +153,10 @@ impl<'a> Page<'a> {
             exit => format!(", exit {}", exit.code()),
         };
         let settings = self.run.settings;
-        let file = settings.task.snapshot().unwrap_or_default();
-        let file = if file == "-" { "standard input" } else { &file };
+        let file = settings.task.snapshot().filter(|file| file != "-");
+        let file = prefixed(" of ", file);
         match settings.task.mode() {
-            Mode::Snapshot => format!("AUDIT of {file}{place} at {at}{exit}"),
+            Mode::Snapshot => format!("AUDIT{file}{place} at {at}{exit}"),
             Mode::DryRun => format!("DRY RUN{place} {at}, nothing was changed{exit}"),
             Mode::Delete if self.acted() => format!("RUN{place} {at}{exit}"),
             Mode::Delete => format!("RUN{place} {at}, nothing was changed{exit}"),
@@ -190,7 +192,7 @@ impl<'a> Page<'a> {
         let [now, mut later] = Section::of_steps("NOW", AT_NIGHT, steps);
         later.lines.splice(0..0, self.can_wait().map(Line::Text));
         if later.lines.is_empty() && !now.lines.is_empty() {
-            later.lines.push(Line::Text("Nothing.".to_owned()));
+            later.lines.push(Line::Text("Nothing can wait.".to_owned()));
         }
         [now, later]
     }
@@ -198,8 +200,7 @@ impl<'a> Page<'a> {
     /// Says whether the night can pass without anybody who acts. Each sentence names the field that proves it
     /// in a comment.
     fn can_wait(&self) -> impl Iterator<Item = String> {
-        let is_of_machine =
-            |it: &(Todo, About<'_>)| [Urgency::Look, Urgency::PowerOff].contains(&it.0.urgency);
+        let is_of_machine = |it: &(Todo, About<'_>)| it.0.urgency == Urgency::PowerOff;
         let is_twice_at_worst = !self.todos.is_empty()
             && self.todos.iter().all(is_of_machine)
             && !self
@@ -211,10 +212,10 @@ impl<'a> Page<'a> {
             self.with_code(ReasonCode::EtcdMember)
                 .say("Not etcd: if one more of its members fails, the API server may stop."),
             // The count of NotReady nodes, or of those with room.
-            self.run.limit().map(|_| "Only if you can do without what ran on these nodes: while the limit holds, no run deletes anything there.".to_owned()),
+            self.run.limit().map(|_| "All of it, if the CronJob is suspended and you can do without what ran on these nodes.".to_owned()),
             // Ready is False, or a lease was renewed.
             self.with_code(ReasonCode::KubeletAlive)
-                .say("All of it, if <pods> still works: no run deletes pods on a machine that is alive."),
+                .say("All of it, if <pods> still works: no run deletes pods of a machine while it gives a sign of life."),
             // No VolumeAttachment of a pod that is deleted, and no local volume.
             is_twice_at_worst.then(|| "All of it, if it does no harm that old containers run on until then.".to_owned()),
         ];

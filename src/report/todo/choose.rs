@@ -10,7 +10,7 @@ use super::{
         BringBack, Failure, GiveUp, IfAsked, KeepData, Look, Otherwise, PowerOff, Reach, Repair,
         Rest, RunAgain, RunsElsewhere, SeeOff,
     },
-    fill, join,
+    fill, full_name, join,
 };
 use crate::{
     facts::{HANGS, KubeletSays, NodeFacts, PodFacts, Quorum, Ready, Storage, Stray},
@@ -25,7 +25,7 @@ use crate::{
     words::{human_duration, listed, natural, prefixed},
 };
 
-const TAINT: &str = "the out-of-service taint ends every pod there that does not tolerate it; remove it only after the machine was powered off and on again";
+const TAINT: &str = "the out-of-service taint ends every pod there, and one with data there stays Pending; remove it only after a power cycle";
 
 impl RunRecord<'_> {
     /// Lists what to do about the whole run, and about each pod.
@@ -53,7 +53,7 @@ impl RunRecord<'_> {
         });
         let alone = alone.collect_vec();
         if !alone.is_empty() && !todos.iter().any(is_said) {
-            let sentence = "<pods> is down until <nodes> or its disk is back. Once off, power it on again. Discard nothing.";
+            let sentence = "<pods> is down until <nodes> is back. Once off, power it on again. Discard nothing.";
             todos.push((Todo::new(BringBack, sentence), About::of(alone)));
         }
         let of_run = self.todos_of_run().into_iter();
@@ -93,12 +93,12 @@ impl RunRecord<'_> {
             Some(Limit::MassOutage(_)) => {
                 add(
                     Reach,
-                    "Reach one of <names> by ssh or at its console.",
+                    "Suspend the CronJob (book: Three in the morning), and reach one of <names> by ssh or at its console.",
                     &[&down],
                 );
                 add(
                     Repair,
-                    "If it runs, suspend the CronJob (book: Three in the morning), and repair the network: once the limit no longer holds, a run deletes on nodes that are still cut off. Delete nothing: the kubelets end their pods themselves.",
+                    "If it runs, repair the network, and delete nothing: the kubelets end their pods themselves. Resume the CronJob when all are Ready: a run deletes on nodes that are still cut off.",
                     &[],
                 );
                 add(
@@ -128,7 +128,7 @@ impl RunRecord<'_> {
         for (_, names) in groups.filter(|_| self.limit().is_none()) {
             add(
                 Look,
-                "See first what <names> have in common (rack, switch, power): one repair may bring all of them back.",
+                "See first what <names> have in common. If it is a switch, they still run: suspend the CronJob (book: Three in the morning) until it is repaired.",
                 &[&listed(&names, NAMED)],
             );
         }
@@ -146,7 +146,7 @@ impl RunRecord<'_> {
             let (node, names) = (&node.noted.node, listed(&names.collect_vec(), NAMES));
             add(
                 RunsElsewhere,
-                "Check for two writers (logs, the application's own check of its data), since these may have run on <node> beside their replacements: <names>. If you find any, stop the application before you choose a copy. (Exit 5 only this once; the history keeps this for 7 days.)",
+                "Check for two writers (logs, the application's own check of its data), since these may have run on <node> beside their replacements: <names>. If you find any, stop the application, and check its file system and its data before it writes again. (Exit 5 only this once; the history keeps this for 7 days.)",
                 &[node, &names],
             );
         }
@@ -234,7 +234,7 @@ impl RunRecord<'_> {
         }
         let is_at_rest = [ReasonCode::LocalVolume, ReasonCode::HostPath].contains(&reason.code());
         if let Some(taint) = self.taint(node.filter(|_| is_at_rest)) {
-            let sentence = "To move all pods of <nodes> and their volumes at once, if you have SEEN it off: <taint>. The replacement of a pod whose data is on <nodes> stays Pending.";
+            let sentence = "To move all pods of <nodes> and their volumes at once, if you have SEEN it off: <taint>.";
             todos.push(Todo::new(IfAsked, fill(sentence, &[&TAINT])).harming(taint));
         }
         todos.sort();
@@ -381,7 +381,7 @@ impl RunRecord<'_> {
         } else {
             (
                 BringBack,
-                "Bring <nodes> or its disk back, for what needs it: <pods>.",
+                "Bring <nodes> back with its disk, for what needs it: <pods>.",
             )
         };
         self.restarts_with_its_data(judged)
@@ -425,22 +425,22 @@ impl RunRecord<'_> {
         // Volumes that are attached to the node are detached after the delete of their pods, and then attached
         // elsewhere (`VolumeAttachment`).
         let late = reaped.iter().copied().filter(|it| self.detaches_late(it));
-        let late = About::of(late.collect());
+        let late = listed(&late.map(|it| full_name(&it.pod)).collect_vec(), NAMED);
         todos.push(if node.control_plane && self.facts.known_nodes().filter(is_unsure).count() > 1 {
             Todo::new(Reach, "Look at <nodes> before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.")
         } else if let Some(moved) = self.volumes_moved_at(&node.name) {
-            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW: its volumes may be in use on other nodes since <time>.";
+            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW, and check for two writers: its volumes may be in use on other nodes since <time>.";
             Todo::new(SeeOff, fill(sentence, &[&clock(moved)]))
         } else if reaped.is_empty() {
             Todo::new(PowerOff, "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data.")
-        } else if late.pods.is_empty() {
+        } else if late.is_empty() {
             Todo::new(PowerOff, "Power <nodes> off unless the console shows it booting: old containers may still run there.")
         } else if self.was_acted_on(&node.name) {
             let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, other nodes get the volumes of <late>: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe.";
-            Todo::new(PowerOff, fill(sentence, &[&clock(self.detached_at()), &late.pod_names()]))
+            Todo::new(PowerOff, fill(sentence, &[&clock(self.detached_at()), &late]))
         } else {
-            let sentence = "If the console of <nodes> does not show it booting, POWER IT OFF before the next run; its disk keeps its data. If <nodes> is still on 6 minutes after the run, two machines may write to the volumes of <late>.";
-            Todo::new(PowerOff, fill(sentence, &[&late.pod_names()]))
+            let sentence = "If the console of <nodes> does not show it booting, POWER IT OFF before the next run; its disk keeps its data. If you cannot, suspend the CronJob: 6 minutes after the run, two machines may write to the volumes of <late>.";
+            Todo::new(PowerOff, fill(sentence, &[&late]))
         });
         todos
     }
