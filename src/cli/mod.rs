@@ -23,8 +23,8 @@ use self::values::PODS;
 pub use self::values::{LogFormat, Output, PodName};
 use crate::selector::regex;
 
-/// Force-deletes pods stuck Terminating on NotReady nodes, never a PVC, and reports those that need
-/// you. Without --dry-run it deletes; at a terminal it asks first.
+/// Force-deletes pods stuck Terminating on NotReady nodes, and reports those that need you. It never
+/// deletes a PVC. Without --dry-run it deletes pods; at a terminal it asks first.
 ///
 /// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The
 /// report goes to standard output, the log to standard error. An option can also be set by the
@@ -105,7 +105,7 @@ pod-reaper --dry-run [OPTIONS]          Look, and change nothing
        pod-reaper --snapshot <FILE> [OPTIONS]  Audit a saved file
        pod-reaper explain [OPTIONS] <POD>      Why a pod is kept, and what to do";
 const EXIT_CODES: &str = "\
-Exit codes (if several apply, the first of 2, 1, 4, 3 and 5):
+Exit codes (if several apply: 2 before 1, 4, 3, 5):
   0  success, also if no pod was stuck
   1  could not run: no connection, no permission to list nodes or pods, no guard although one is
      required, a file that is no saved state

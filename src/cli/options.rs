@@ -54,7 +54,7 @@ pub struct Options {
     #[arg(help_heading = REPORT, long, value_name = "NAME", value_parser = values::cluster_name)]
     pub cluster_name: Option<String>,
 
-    /// Namespace of the ConfigMap pod-reaper-history, by which later reports know what runs did
+    /// Namespace of the ConfigMap pod-reaper-history, where reports read what earlier runs did
     /// [default: in a pod, its own; else pod-reaper]
     #[arg(help_heading = REPORT, long, value_name = "NAME", value_parser = values::name("write the name of a namespace"), default_value = values::usual_history_namespace(), hide_default_value = true)]
     pub history_namespace: String,

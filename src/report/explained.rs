@@ -167,7 +167,9 @@ fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
         }
         (None, Verdict::Reap) => "The next run deletes it.".to_owned(),
         (None, Verdict::Manual) if run.restarts_with_its_data(judged) => {
-            format!("If {node} comes back, it restarts with its data. Otherwise nothing happens.")
+            format!(
+                "If {node} comes back, the pod restarts with its data. Otherwise it stays Terminating."
+            )
         }
         (None, Verdict::Manual) if judged.code() == ReasonCode::KosmosLeaf => {
             "If the link comes back, Kosmos stops it. Runs leave it alone.".to_owned()
@@ -190,9 +192,9 @@ fn of_rules(rules: &[Evaluation]) -> Option<String> {
             _ if rule.number > asked => format!("not asked, since {asked} decides"),
             Some(false) => "no".to_owned(),
             // The first line says what it saw.
-            Some(true) if rule.decides => format!("YES. {}", rule.asks),
-            Some(true) => format!("yes. {} {}", rule.asks, rule.seen),
-            None => format!("not known. {} {}", rule.asks, rule.seen),
+            Some(true) if rule.decides => format!("{} YES", rule.asks),
+            Some(true) => format!("{} Yes. {}", rule.asks, rule.seen),
+            None => format!("{} Not known. {}", rule.asks, rule.seen),
         };
         (rule.number, rule.number, answer)
     });

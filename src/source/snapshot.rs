@@ -383,7 +383,7 @@ impl Saved {
         let missing = [
             (
                 !self.has_stamps,
-                "managedFields (--show-managed-fields; without the API server's stamps, a wrong clock of a node is not seen)",
+                "managedFields (--show-managed-fields; without them, a wrong clock of a node is not seen)",
             ),
             (
                 one && settings.namespaces.include.is_none(),
@@ -409,9 +409,7 @@ impl Saved {
             return Vec::new();
         };
         // The command is on a line of its own, so that it is easy to copy.
-        let lacks = format!(
-            "The file has none of these: {missing}. They were not saved, or there are none. This saves all:"
-        );
+        let lacks = format!("The file lacks: {missing}. If they were not saved, save again:");
         vec![lacks, SAVES_ONE.to_owned()]
     }
 }

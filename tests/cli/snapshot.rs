@@ -23,7 +23,7 @@ fn what_a_snapshot_lacks_is_named_with_the_command_that_saves_all() {
             &[pod, using, claim, less],
             &[],
             Some(
-                "managedFields (--show-managed-fields; without the API server's stamps, a wrong clock of a node is not seen), namespaces (whether they are opted out), leases (which show whether a node is alive), pv",
+                "managedFields (--show-managed-fields; without them, a wrong clock of a node is not seen), namespaces (whether they are opted out), leases (which show whether a node is alive), pv",
             ),
         ),
     ] {
@@ -31,7 +31,7 @@ fn what_a_snapshot_lacks_is_named_with_the_command_that_saves_all() {
         let report = small(&more, args).run().report();
         let unseen = lacks.map(|lacks| {
             [
-                &format!("The file has none of these: {lacks}. They were not saved, or there are none. This saves all:"),
+                &format!("The file lacks: {lacks}. If they were not saved, save again:"),
                 "kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields",
             ].map(str::to_owned)
         });

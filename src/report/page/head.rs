@@ -201,7 +201,7 @@ impl<'a> Page<'a> {
                 .say("Not looked at, since nothing is deleted: <pods>."),
             self.say_from(
                 |it| run.reaped_from(it).filter(|_| unread(it)),
-                "Not known before <time>, when it is read: <pods>.",
+                "Not known until it is read at <time>: <pods>.",
             ),
         ];
         let mut texts = texts.into_iter().flatten().collect_vec();
@@ -261,7 +261,7 @@ impl<'a> Page<'a> {
                 "From <time> on, a run may delete: <pods>.",
             ),
             self.with_code(ReasonCode::KubeletAlive)
-                .say("Runs leave <pods> alone for as long as the machine writes."),
+                .say("Runs leave <pods> alone while the machine gives a sign of life."),
             self.with_code(ReasonCode::OverCap)
                 .say("Later runs delete those above --max-deletes: <count>."),
         ];

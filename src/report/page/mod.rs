@@ -169,26 +169,6 @@ impl<'a> Page<'a> {
             .todos
             .iter()
             .map(|(todo, about)| self.run.step(todo, about));
-        let gone = self.gone(|_| true).pods;
-        let is_calm = !gone.is_empty()
-            && self.run.settings.namespaces.selects_all()
-            && gone.iter().all(|it| self.effect(it) == Effect::Leftover)
-            && self
-                .pods
-                .iter()
-                .all(|it| it.verdict() != Verdict::Manual && it.limit.is_none())
-            && self
-                .todos
-                .iter()
-                .all(|(todo, _)| todo.urgency == Urgency::PowerOff);
-        if is_calm {
-            let text = steps.map(|step| step.what).join(" ");
-            let text = format!("Nothing is urgent. {text}");
-            return [
-                Section::of_texts(Kind::Steps, "NOW", Tone::Plain, [text]),
-                Section::default(),
-            ];
-        }
         let [now, mut later] = Section::of_steps("NOW", AT_NIGHT, steps);
         later.lines.splice(0..0, self.can_wait().map(Line::Text));
         if later.lines.is_empty() && !now.lines.is_empty() {
@@ -200,24 +180,33 @@ impl<'a> Page<'a> {
     /// Says whether the night can pass without anybody who acts. Each sentence names the field that proves it
     /// in a comment.
     fn can_wait(&self) -> impl Iterator<Item = String> {
-        let is_of_machine = |it: &(Todo, About<'_>)| it.0.urgency == Urgency::PowerOff;
+        let is_power_off = |it: &(Todo, About<'_>)| it.0.urgency == Urgency::PowerOff;
         let is_twice_at_worst = !self.todos.is_empty()
-            && self.todos.iter().all(is_of_machine)
+            && self.todos.iter().all(is_power_off)
             && !self
                 .pods
                 .iter()
                 .any(|it| is_local(it) || self.run.detaches_late(it));
+        let is_leftover =
+            |it: &&Judged| it.verdict() == Verdict::Leave || self.effect(it) == Effect::Leftover;
+        let are_leftovers =
+            self.run.settings.namespaces.selects_all() && self.pods.iter().all(is_leftover);
+        let twice = if are_leftovers {
+            "Nothing is urgent."
+        } else {
+            "All of it, if it does no harm that old containers run on until then."
+        };
         let texts = [
             // The members of etcd on Ready nodes, by role or static pod, are fewer than a majority.
             self.with_code(ReasonCode::EtcdMember)
                 .say("Not etcd: if one more of its members fails, the API server may stop."),
             // The count of NotReady nodes, or of those with room.
-            self.run.limit().map(|_| "All of it, if the CronJob is suspended and you can do without what ran on these nodes.".to_owned()),
+            self.run.limit().map(|_| "All of it, if you can do without what ran on these nodes.".to_owned()),
             // Ready is False, or a lease was renewed.
             self.with_code(ReasonCode::KubeletAlive)
                 .say("All of it, if <pods> still works: no run deletes pods of a machine while it gives a sign of life."),
             // No VolumeAttachment of a pod that is deleted, and no local volume.
-            is_twice_at_worst.then(|| "All of it, if it does no harm that old containers run on until then.".to_owned()),
+            is_twice_at_worst.then(|| twice.to_owned()),
         ];
         texts.into_iter().flatten()
     }
@@ -263,11 +252,11 @@ impl RunRecord<'_> {
         let is_outage = matches!(self.limit(), Some(Limit::MassOutage(_)));
         let names = members.nodes.join(" or ");
         let texts = [
-            members.say(fill("power off <names> before you know which one is dead: etcd, and with it the API server, would stop.", &[&names])),
-            is_outage.then(|| "--max-not-ready-percent=100 or a force delete before you know that they are off.".to_owned()),
+            members.say(fill("power off <names> before you know that it is dead: etcd, and with it the API server, would stop.", &[&names])),
+            is_outage.then(|| "set --max-not-ready-percent=100 or force-delete a pod before you know that these nodes are off.".to_owned()),
             of(&is_alive).say("force-delete pods on a machine that is alive: they would run twice."),
             others
-                .say("force-delete a pod that needs you unless a step says so, strip finalizers, or delete VolumeAttachments.")
+                .say("strip finalizers, delete VolumeAttachments, or force-delete a pod that needs you unless a step says so.")
                 .or_else(|| moves_late.say("delete a VolumeAttachment: if <nodes> is still on, two machines would write to its volume.")),
         ];
         Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, texts.into_iter().flatten())

@@ -1,11 +1,9 @@
 //! Chooses what to do: a row for each reason that needs you, and for what else needs you.
 
-use std::fmt::Display;
-
 use itertools::Itertools as _;
 
 use super::{
-    About, Todo, Todos,
+    About, Harm, Todo, Todos,
     Urgency::{
         BringBack, Failure, GiveUp, IfAsked, KeepData, Look, Otherwise, PowerOff, Reach, Repair,
         Rest, RunAgain, RunsElsewhere, SeeOff,
@@ -53,7 +51,7 @@ impl RunRecord<'_> {
         });
         let alone = alone.collect_vec();
         if !alone.is_empty() && !todos.iter().any(is_said) {
-            let sentence = "<pods> is down until <nodes> is back. Once off, power it on again. Discard nothing.";
+            let sentence = "<pods> is down until <nodes> is back. After a power off, power it on again. Discard nothing.";
             todos.push((Todo::new(BringBack, sentence), About::of(alone)));
         }
         let of_run = self.todos_of_run().into_iter();
@@ -72,65 +70,43 @@ impl RunRecord<'_> {
             .sorted_by_cached_key(|name| natural(name));
         let down = listed(&down.collect_vec(), NAMED);
         let mut todos = Vec::new();
-        let mut add = |urgency, text, fills: &[&dyn Display]| {
-            todos.push(Todo::new(urgency, fill(text, fills)));
-        };
         if self.settings.unmatched(facts).is_some() {
-            add(
+            todos.push(Todo::new(
                 RunAgain,
                 "Correct the namespace filter, and run again.",
-                &[],
-            );
+            ));
         }
         if facts.incomplete.is_some() {
-            add(
+            todos.push(Todo::new(
                 RunAgain,
                 "Save the file again, with leases, before you act (command under NOT SEEN).",
-                &[],
-            );
+            ));
         }
         match self.limit() {
             Some(Limit::MassOutage(_)) => {
-                add(
-                    Reach,
-                    "Suspend the CronJob (book: Three in the morning), and reach one of <names> by ssh or at its console.",
-                    &[&down],
-                );
-                add(
-                    Repair,
-                    "If it runs, repair the network, and delete nothing: the kubelets end their pods themselves. Resume the CronJob when all are Ready: a run deletes on nodes that are still cut off.",
-                    &[],
-                );
-                add(
-                    Otherwise,
-                    "If they are off, power them on again. Only those that are off for good: set the out-of-service taint on each that you have SEEN off (book: The out-of-service taint).",
-                    &[],
-                );
+                let text =
+                    "Suspend the CronJob, and reach one of <names> by ssh or at its console.";
+                todos.push(Todo::new(Reach, fill(text, &[&down])).with(self.suspend()));
+                todos.push(Todo::new(Repair, "If it runs, repair the network, and delete nothing: the kubelets end their pods themselves. Resume the CronJob when all are Ready: a run deletes on nodes that are still cut off."));
+                todos.push(Todo::new(Otherwise, "If they are off, power them on again. Only those that are off for good: set the out-of-service taint on each that you have SEEN off (book: The out-of-service taint)."));
             }
             Some(Limit::NoRoom(_)) => {
-                add(
-                    Reach,
-                    "Bring <names> back; or power it off, and add a node on which pods can start.",
-                    &[&down],
-                );
+                todos.push(Todo::new(Reach, fill("Bring <names> back; or power it off, and add a node on which pods can start.", &[&down])));
             }
             Some(Limit::Unread(what)) => {
-                add(
+                todos.push(Todo::new(
                     Reach,
-                    "See why this is not known, and run again: <what>.",
-                    &[what],
-                );
+                    fill("See why this is not known, and run again: <what>.", &[what]),
+                ));
             }
             Some(Limit::OverCap(_)) | None => {}
         }
         let groups = self.down().into_iter();
         let groups = groups.filter(|it| it.0 == State::Down && it.1.len() > NAMED);
         for (_, names) in groups.filter(|_| self.limit().is_none()) {
-            add(
-                Look,
-                "See first what <names> have in common. If it is a switch, they still run: suspend the CronJob (book: Three in the morning) until it is repaired.",
-                &[&listed(&names, NAMED)],
-            );
+            let text = "See first what <names> have in common. If it is a switch, they still run: suspend the CronJob until it is repaired.";
+            let names = listed(&names, NAMED);
+            todos.push(Todo::new(Look, fill(text, &[&names])).with(self.suspend()));
         }
         for node in self.history.needing_you() {
             let is_suspect = |it: &&Reaped| it.attached || !it.is_replaced_early();
@@ -144,11 +120,7 @@ impl RunRecord<'_> {
                 .iter()
                 .map(|it| format!("{}/{}", it.namespace, it.name));
             let (node, names) = (&node.noted.node, listed(&names.collect_vec(), NAMES));
-            add(
-                RunsElsewhere,
-                "Check for two writers (logs, the application's own check of its data), since these may have run on <node> beside their replacements: <names>. If you find any, stop the application, and check its file system and its data before it writes again. (Exit 5 only this once; the history keeps this for 7 days.)",
-                &[node, &names],
-            );
+            todos.push(Todo::new(RunsElsewhere, fill("Check for two writers (logs, the application's own check of its data), since these may have run on <node> beside their replacements: <names>. If you find two, stop the application, and check its file system and its data before it writes again. (Exit 5 this time only; kept in the history for 7 days.)", &[node, &names])));
         }
         let down = self.history.nodes.iter();
         let down = down.filter(|node| node.now.state == NodeState::Down);
@@ -156,19 +128,14 @@ impl RunRecord<'_> {
         let sets = sets.filter(|set| set.copies.is_some() && !set.is_back());
         let sets = sets.collect_vec();
         if !sets.is_empty() {
-            add(
-                Failure,
-                "Not Ready again since pods were deleted: <sets>. Unless another step explains it, see why (kubectl describe pod).",
-                &[&listed(&sets, NAMED)],
-            );
+            todos.push(Todo::new(Failure, fill("Not Ready again since pods were deleted: <sets>. Unless another step explains it, see why (kubectl describe pod).", &[&listed(&sets, NAMED)])));
         }
         let errors = facts.errors.iter().filter(|_| facts.incomplete.is_none());
         for error in errors {
-            add(
+            todos.push(Todo::new(
                 Failure,
-                "Not read: <what>: <cause>",
-                &[&error.what, &error.cause],
-            );
+                fill("Not read: <what>: <cause>", &[&error.what, &error.cause]),
+            ));
         }
         todos.extend(facts.strays.iter().map(|stray| match stray {
             Stray::Attachment { node, attachment } => Todo::new(
@@ -182,10 +149,26 @@ impl RunRecord<'_> {
                     Rest,
                     fill("<namespace>/<pod> is Pending: volume <volume> of its PVC <claim> can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:", &[namespace, pod, volume, claim]),
                 )
-                .harming(self.kubectl.delete_unused_claim(pod_of_claim, claim, claim_uid))
+                .harming(Harm::Data, self.kubectl.delete_unused_claim(pod_of_claim, claim, claim_uid))
             }
         }));
         todos
+    }
+
+    /// Returns the command that suspends the CronJob, if it has the name that its manifest gives it.
+    fn suspend(&self) -> String {
+        let namespace = &self.settings.history_namespace;
+        let patch = r#"{"spec":{"suspend":true}}"#;
+        let words = [
+            "patch",
+            "cronjob",
+            "-n",
+            namespace,
+            "pod-reaper",
+            "-p",
+            patch,
+        ];
+        self.kubectl.command(&words)
     }
 
     /// Lists what to do about one pod, and about its node because of it. Nothing in the list
@@ -234,8 +217,8 @@ impl RunRecord<'_> {
         }
         let is_at_rest = [ReasonCode::LocalVolume, ReasonCode::HostPath].contains(&reason.code());
         if let Some(taint) = self.taint(node.filter(|_| is_at_rest)) {
-            let sentence = "To move all pods of <nodes> and their volumes at once, if you have SEEN it off: <taint>.";
-            todos.push(Todo::new(IfAsked, fill(sentence, &[&TAINT])).harming(taint));
+            let sentence = "To delete all pods of <nodes> together and free their volumes, if you have SEEN it off: <taint>.";
+            todos.push(Todo::new(IfAsked, fill(sentence, &[&TAINT])).harming(Harm::Pods, taint));
         }
         todos.sort();
         todos.dedup();
@@ -249,7 +232,7 @@ impl RunRecord<'_> {
         match code {
             ReasonCode::EtcdMember => vec![
                 Todo::new(Reach, "Reach <nodes> at the console tonight. At least one of them runs, and is cut off or has lost its API server."),
-                Todo::new(Otherwise, "etcd has a majority: do not reset it. Once you have SEEN a member off for good, replace it by the runbook of etcd, and then delete its Node object."),
+                Todo::new(Otherwise, "etcd has a majority: do not reset it. Once you have SEEN a member off for good, replace it, following the etcd runbook, and then delete its Node object."),
             ],
             ReasonCode::KubeletAlive => {
                 let repair = match node.and_then(|node| node.kubelet_says.filter(|_| node.ready == Ready::False)) {
@@ -268,8 +251,8 @@ impl RunRecord<'_> {
                 let finalizers = pod.finalizers_of_others().map(|finalizer| {
                     let by = prefixed(", set by ", pod.finalizers_set_by.get(finalizer));
                     match node {
-                        Some(_) => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller. If that ran on <nodes>, or waits for the end of the pod, and you have SEEN <nodes> off: <taint>.", &[&finalizer, &by, &TAINT]))
-                            .harming(self.taint(node)),
+                        Some(_) => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller. Only if that ran on <nodes> or waits for the end of the pod, and you have SEEN <nodes> off: <taint>.", &[&finalizer, &by, &TAINT]))
+                            .harming(Harm::Pods, self.taint(node)),
                         None => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller.", &[&finalizer, &by])),
                     }
                 });
@@ -307,7 +290,7 @@ impl RunRecord<'_> {
             }
             ReasonCode::SharedDisk => vec![
                 Todo::new(BringBack, fill("<pods>: two machines would write to one disk if <nodes> is still on. Once you have SEEN it off, say so by annotation fencing/state=fenced, and the next run reaps; or by the taint: <taint>.", &[&TAINT]))
-                    .harming(self.taint(node)),
+                    .harming(Harm::Pods, self.taint(node)),
             ],
             _ => vec![see_why(code)],
         }
@@ -331,8 +314,8 @@ impl RunRecord<'_> {
                     Some("Retain") => "its volume stays, by its reclaim policy Retain",
                     _ => "its volume is destroyed",
                 };
-                Todo::new(GiveUp, fill("Only if <nodes> is lost for good, give up the data of <pods>: delete its PVC (<volume>; nobody checks for another copy). A run <time> later deletes the pod, and the StatefulSet makes both again, empty.", &[&data, &later]))
-                .harming(node.zip(volume).and_then(|(node, volume)| {
+                Todo::new(GiveUp, fill("Only if <nodes> is lost for good, give up the data of <pods>: delete its PVC (<volume>; nothing checks for other copies). A run <time> later deletes the pod, and the StatefulSet makes both again, empty.", &[&data, &later]))
+                .harming(Harm::Data, node.zip(volume).and_then(|(node, volume)| {
                     self.kubectl.delete_claim(node, &pod.namespace, pvc, &volume.uid)
                 }))
             } else if let Some(owner) = owner {
@@ -376,7 +359,7 @@ impl RunRecord<'_> {
         let (urgency, sentence) = if is_on {
             (
                 Look,
-                "Look at the console of <nodes>. If it is booting, wait for what needs its disk: <pods>.",
+                "Look at the console of <nodes>. If it is booting, wait: these need its disk: <pods>.",
             )
         } else {
             (
@@ -429,12 +412,12 @@ impl RunRecord<'_> {
         todos.push(if node.control_plane && self.facts.known_nodes().filter(is_unsure).count() > 1 {
             Todo::new(Reach, "Look at <nodes> before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.")
         } else if let Some(moved) = self.volumes_moved_at(&node.name) {
-            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW, and check for two writers: its volumes may be in use on other nodes since <time>.";
+            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW, and check for two writers: its volumes may have been in use on other nodes since <time>.";
             Todo::new(SeeOff, fill(sentence, &[&clock(moved)]))
         } else if reaped.is_empty() {
             Todo::new(PowerOff, "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data.")
         } else if late.is_empty() {
-            Todo::new(PowerOff, "Power <nodes> off unless the console shows it booting: old containers may still run there.")
+            Todo::new(PowerOff, "Power off, unless the console shows it booting: <nodes>. Old containers may still run there.")
         } else if self.was_acted_on(&node.name) {
             let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, other nodes get the volumes of <late>: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe.";
             Todo::new(PowerOff, fill(sentence, &[&clock(self.detached_at()), &late]))

@@ -74,8 +74,18 @@ pub struct Todo {
     sentence: Sentence,
     /// The command to paste.
     command: Option<String>,
-    /// Whether the command discards data or ends pods.
-    harms: bool,
+    /// What the command harms.
+    harms: Option<Harm>,
+}
+
+codes! {
+    /// What a command harms.
+    pub enum Harm {
+        /// It discards data.
+        Data = "data" => "This discards data:",
+        /// It ends pods.
+        Pods = "pods" => "This ends pods:",
+    }
 }
 
 codes! {
@@ -97,8 +107,8 @@ entry! {
         pub what: String,
         /// What to paste, where there is something.
         pub command: Option<String>,
-        /// True if the command discards data or ends pods.
-        pub harms: bool,
+        /// What the command harms: `data` or `pods`; null if nothing.
+        pub harms: Option<Harm>,
     }
 }
 
@@ -120,7 +130,7 @@ impl Todo {
             urgency,
             sentence: sentence.into(),
             command: None,
-            harms: false,
+            harms: None,
         }
     }
 
@@ -132,10 +142,10 @@ impl Todo {
         }
     }
 
-    /// Adds a command that discards data or ends pods.
-    fn harming(self, command: impl Into<Option<String>>) -> Self {
+    /// Adds a command that harms something.
+    fn harming(self, harm: Harm, command: impl Into<Option<String>>) -> Self {
         Self {
-            harms: true,
+            harms: Some(harm),
             ..self.with(command)
         }
     }
@@ -171,7 +181,7 @@ impl RunRecord<'_> {
                 When::Later
             },
             what: about.complete(&todo.sentence),
-            harms: todo.harms && command.is_some(),
+            harms: todo.harms.filter(|_| command.is_some()),
             command,
         }
     }
