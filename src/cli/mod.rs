@@ -361,7 +361,7 @@ fn clarify(
             return error;
         }
         format!(
-            "there is no command {word:?}: a run needs none, --snapshot FILE audits a saved file, and explain POD asks about a pod"
+            "there is no command {word:?}; did you mean --snapshot {word:?}, or explain {word:?}?"
         )
     } else if let Some(name) = subcommand_name
         && command

@@ -221,6 +221,13 @@ impl Saved {
         saved.newest = saved.newest.max(saved.renewed()).map(whole);
         saved.at_given_time = now.is_some();
         saved.now = now.map(whole).or(saved.newest).ok_or(UNDATED)?;
+        // Every sign of life would seem to come from this very moment.
+        if let Some(newest) = saved.newest.filter(|newest| *newest > saved.now) {
+            let now = saved.now;
+            return Err(format!(
+                "it was saved at {newest}, and --now {now} is earlier"
+            ));
+        }
         Ok(saved)
     }
 

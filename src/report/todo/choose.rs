@@ -127,8 +127,17 @@ impl RunRecord<'_> {
         let sets = down.flat_map(|node| &node.sets);
         let sets = sets.filter(|set| set.copies.is_some() && !set.is_back());
         let sets = sets.collect_vec();
-        if !sets.is_empty() {
-            todos.push(Todo::new(Failure, fill("Not Ready again since pods were deleted: <sets>. Unless another step explains it, see why (kubectl describe pod).", &[&listed(&sets, NAMED)])));
+        if let Some(worst) = sets.first() {
+            let text = "Not Ready again since pods were deleted: <sets>. Unless another step explains it, see the events of its namespace.";
+            let events = [
+                "get",
+                "events",
+                "-n",
+                &worst.namespace,
+                "--sort-by=.lastTimestamp",
+            ];
+            let todo = Todo::new(Failure, fill(text, &[&listed(&sets, NAMED)]));
+            todos.push(todo.with(self.kubectl.command(&events)));
         }
         let errors = facts.errors.iter().filter(|_| facts.incomplete.is_none());
         for error in errors {
