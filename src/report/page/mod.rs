@@ -181,17 +181,15 @@ impl<'a> Page<'a> {
     /// in a comment.
     fn can_wait(&self) -> impl Iterator<Item = String> {
         let is_power_off = |it: &(Todo, About<'_>)| it.0.urgency == Urgency::PowerOff;
-        let is_twice_at_worst = !self.todos.is_empty()
+        let has_data = |it: &&Judged| is_local(it) || self.run.detaches_late(it);
+        let only_containers = !self.todos.is_empty()
             && self.todos.iter().all(is_power_off)
-            && !self
-                .pods
-                .iter()
-                .any(|it| is_local(it) || self.run.detaches_late(it));
+            && !self.pods.iter().any(has_data);
         let is_leftover =
             |it: &&Judged| it.verdict() == Verdict::Leave || self.effect(it) == Effect::Leftover;
-        let are_leftovers =
+        let all_leftovers =
             self.run.settings.namespaces.selects_all() && self.pods.iter().all(is_leftover);
-        let twice = if are_leftovers {
+        let of_containers = if all_leftovers {
             "Nothing is urgent."
         } else {
             "All of it, if it does no harm that old containers run on until then."
@@ -205,8 +203,8 @@ impl<'a> Page<'a> {
             // Ready is False, or a lease was renewed.
             self.with_code(ReasonCode::KubeletAlive)
                 .say("All of it, if <pods> still works: no run deletes pods of a machine while it gives a sign of life."),
-            // No VolumeAttachment of a pod that is deleted, and no local volume.
-            is_twice_at_worst.then(|| twice.to_owned()),
+            // No VolumeAttachment of a pod, and no local volume.
+            only_containers.then(|| of_containers.to_owned()),
         ];
         texts.into_iter().flatten()
     }
