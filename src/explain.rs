@@ -19,6 +19,9 @@ use crate::{
     words::{joined, near},
 };
 
+/// How many NotReady nodes are searched for a pod with a similar name.
+const MAX_NODES_SEARCHED: usize = 10;
+
 /// Explains the verdict about the pod `asked`.
 pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Report> {
     let explained = async {
@@ -92,19 +95,26 @@ async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodN
 async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRun {
     let PodName { namespace, name } = asked;
     // A failed search for a hint must not hide the error.
-    let nodes = reader.source.node_rows(reader.settings.all).await;
-    if nodes.is_ok_and(|rows| rows.names().contains(name)) {
+    let found = async |pods| reader.readable_pods(&pods).await.unwrap_or_default();
+    let nodes = reader.source.node_rows(reader.settings.all).await.ok();
+    if nodes.iter().any(|rows| rows.names().contains(name)) {
         return CouldNotRun::Usage(format!(
             "{name} is a node, and explain takes a pod; list the pods of the node with: kubectl get pods -A \
              --field-selector spec.nodeName={name}"
         ));
     }
     if namespace.is_empty() {
-        return CouldNotRun::Usage(format!(
-            "there is no pod {name} in any namespace; list all with: kubectl get pods -A"
-        ));
+        // The pods of all nodes would be too many to list for a hint.
+        let mut names = Vec::new();
+        let nodes = nodes.iter().flat_map(|rows| rows.not_ready());
+        for node in nodes.take(MAX_NODES_SEARCHED) {
+            let pods = found(PodsOf::Node(node.clone())).await.into_iter();
+            names.extend(pods.map(|pod| format!("{}/{}", pod.namespace, pod.name)));
+        }
+        let hint = near(name, names.iter().map(String::as_str));
+        let hint = hint.unwrap_or_else(|| "list all with: kubectl get pods -A".to_owned());
+        return CouldNotRun::Usage(format!("there is no pod {name} in any namespace; {hint}"));
     }
-    let found = async |pods| reader.readable_pods(&pods).await.unwrap_or_default();
     let here = found(PodsOf::Namespace(namespace.clone())).await;
     let similar = near(name, here.iter().map(|pod| pod.name.as_str()));
     let elsewhere = found(PodsOf::Name(name.clone())).await;

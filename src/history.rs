@@ -96,6 +96,12 @@ remembered! {
     }
 }
 
+impl fmt::Display for Reaped {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
 impl Reaped {
     /// Reports whether its owner is of a kind that replaced it at the eviction, to judge by the name of the kind.
     pub fn is_replaced_early(&self) -> bool {

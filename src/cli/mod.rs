@@ -361,7 +361,7 @@ fn clarify(
             return error;
         }
         format!(
-            "there is no command {word:?}; did you mean --snapshot {word:?}, or explain {word:?}?"
+            "there is no command {word:?}; type --snapshot FILE to audit a saved file, and explain POD to ask about a pod"
         )
     } else if let Some(name) = subcommand_name
         && command

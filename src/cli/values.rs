@@ -79,7 +79,7 @@ pub fn name(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clo
 pub fn pod_name(text: &str) -> Result<PodName, &'static str> {
     let (namespace, pod) = text.split_once('/').unwrap_or(("", text));
     if !is_name(pod) || !is_name(namespace) && pod != text {
-        return Err("write namespace and pod, such as vault/vault-0");
+        return Err("write namespace and pod, such as vault/vault-0, in lower case");
     }
     Ok(PodName {
         namespace: namespace.to_owned(),

@@ -242,7 +242,7 @@ pub enum Cause {
     OwnerKind(Owner),
     /// No rule keeps the pod. The facts by which nothing wants it or its PVCs again must still be true
     /// when it is deleted.
-    #[display("It is stuck Terminating on a NotReady node and nothing keeps it there.")]
+    #[display("It is stuck Terminating on a NotReady node, and no rule keeps it.")]
     Stuck {
         unneeded: BTreeSet<Unneeded>,
         notes: Vec<Note>,

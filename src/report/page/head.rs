@@ -106,7 +106,6 @@ impl<'a> Page<'a> {
                 let of_set = [None, Some("StatefulSet")].contains(&pod.owner_kind.as_deref());
                 now.state == NodeState::Down && !of_set && !pod.is_replaced_early()
             });
-            let others = others.map(|pod| format!("{}/{}", pod.namespace, pod.name));
             let others = listed(&others.collect_vec(), NAMED);
             let unread = (!others.is_empty()).then(|| format!("Whether these are Ready again is not known: {others}."));
             [Some(earlier), (!sets.is_empty()).then_some(ready), unread]

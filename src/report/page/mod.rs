@@ -199,7 +199,7 @@ impl<'a> Page<'a> {
             self.with_code(ReasonCode::EtcdMember)
                 .say("Not etcd: if one more of its members fails, the API server may stop."),
             // The count of NotReady nodes, or of those with room.
-            self.run.limit().map(|_| "All of it, if you can do without what ran on these nodes.".to_owned()),
+            self.run.limit().map(|_| "All of it once the CronJob is suspended, if you can do without what ran on these nodes.".to_owned()),
             // Ready is False, or a lease was renewed.
             self.with_code(ReasonCode::KubeletAlive)
                 .say("All of it, if <pods> still works: no run deletes pods of a machine while it gives a sign of life."),
@@ -242,7 +242,10 @@ impl RunRecord<'_> {
         let is_alive =
             |it: &Judged| [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&it.code());
         let members = of(&|it| it.code() == ReasonCode::EtcdMember);
-        let others = of(&|it| it.verdict() == Verdict::Manual && !is_alive(it));
+        // What to do about these is a delete by hand.
+        let is_by_hand =
+            |it: &Judged| [ReasonCode::HostPath, ReasonCode::OwnerKind].contains(&it.code());
+        let others = of(&|it| it.verdict() == Verdict::Manual && !is_alive(it) && !is_by_hand(it));
         let moves_late = of(&|it| {
             let node = self.facts.known_node(&it.pod);
             it.verdict() == Verdict::Reap && self.detaches_late(it) && !self.off(node).is_empty()
@@ -254,9 +257,10 @@ impl RunRecord<'_> {
             is_outage.then(|| "set --max-not-ready-percent=100 or force-delete a pod before you know that these nodes are off.".to_owned()),
             of(&is_alive).say("force-delete pods on a machine that is alive: they would run twice."),
             others
-                .say("strip finalizers, delete VolumeAttachments, or force-delete a pod that needs you unless a step says so.")
+                .say("strip finalizers, delete VolumeAttachments, or force-delete pods that need you: <pods>.")
                 .or_else(|| moves_late.say("delete a VolumeAttachment: if <nodes> is still on, two machines would write to its volume.")),
         ];
-        Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, texts.into_iter().flatten())
+        let texts = joined(texts.into_iter().flatten(), " Never ");
+        Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, texts)
     }
 }

@@ -51,7 +51,7 @@ impl RunRecord<'_> {
         });
         let alone = alone.collect_vec();
         if !alone.is_empty() && !todos.iter().any(is_said) {
-            let sentence = "<pods> is down until <nodes> is back. After a power off, power it on again. Discard nothing.";
+            let sentence = "<pods> is down until <nodes> is back. Discard nothing tonight.";
             todos.push((Todo::new(BringBack, sentence), About::of(alone)));
         }
         let of_run = self.todos_of_run().into_iter();
@@ -104,7 +104,7 @@ impl RunRecord<'_> {
         let groups = self.down().into_iter();
         let groups = groups.filter(|it| it.0 == State::Down && it.1.len() > NAMED);
         for (_, names) in groups.filter(|_| self.limit().is_none()) {
-            let text = "See first what <names> have in common. If it is a switch, they still run: suspend the CronJob until it is repaired.";
+            let text = "Suspend the CronJob, and see what <names> have in common. If it is a switch, they still run: repair it, and power nothing off.";
             let names = listed(&names, NAMED);
             todos.push(Todo::new(Look, fill(text, &[&names])).with(self.suspend()));
         }
@@ -116,10 +116,7 @@ impl RunRecord<'_> {
             } else {
                 suspects
             };
-            let names = pods
-                .iter()
-                .map(|it| format!("{}/{}", it.namespace, it.name));
-            let (node, names) = (&node.noted.node, listed(&names.collect_vec(), NAMES));
+            let (node, names) = (&node.noted.node, listed(&pods, NAMES));
             todos.push(Todo::new(RunsElsewhere, fill("Check for two writers (logs, the application's own check of its data), since these may have run on <node> beside their replacements: <names>. If you find two, stop the application, and check its file system and its data before it writes again. (Exit 5 this time only; kept in the history for 7 days.)", &[node, &names])));
         }
         let down = self.history.nodes.iter();
@@ -385,7 +382,7 @@ impl RunRecord<'_> {
     pub(in crate::report) fn restarts_with_its_data(&self, judged: &Judged) -> bool {
         let mut claims = judged.storage.iter().flat_map(Storage::claims);
         let may_wait = |node: &NodeFacts| {
-            !self.was_acted_on(&node.name) && self.volumes_moved_at(&node.name).is_none()
+            !self.was_acted_on(&node.name) && self.volumes_moved(&node.name).is_none()
         };
         is_local(judged)
             && claims.all(|claim| claim.read.deletion.is_none())
@@ -420,18 +417,18 @@ impl RunRecord<'_> {
         let late = listed(&late.map(|it| full_name(&it.pod)).collect_vec(), NAMED);
         todos.push(if node.control_plane && self.facts.known_nodes().filter(is_unsure).count() > 1 {
             Todo::new(Reach, "Look at <nodes> before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.")
-        } else if let Some(moved) = self.volumes_moved_at(&node.name) {
-            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW, and check for two writers: its volumes may have been in use on other nodes since <time>.";
-            Todo::new(SeeOff, fill(sentence, &[&clock(moved)]))
+        } else if let Some((pods, moved)) = self.volumes_moved(&node.name) {
+            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW, and check for two writers: since <time>, other nodes may have the volumes of <pods of earlier runs>.";
+            Todo::new(SeeOff, fill(sentence, &[&clock(moved), &listed(&pods, NAMED)]))
         } else if reaped.is_empty() {
             Todo::new(PowerOff, "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data.")
         } else if late.is_empty() {
             Todo::new(PowerOff, "Power off, unless the console shows it booting: <nodes>. Old containers may still run there.")
         } else if self.was_acted_on(&node.name) {
-            let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, other nodes get the volumes of <late>: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe.";
+            let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, other nodes get the volumes of <late>: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe. If you cannot, scale what uses them to 0.";
             Todo::new(PowerOff, fill(sentence, &[&clock(self.detached_at()), &late]))
         } else {
-            let sentence = "If the console of <nodes> does not show it booting, POWER IT OFF before the next run; its disk keeps its data. If you cannot, suspend the CronJob: 6 minutes after the run, two machines may write to the volumes of <late>.";
+            let sentence = "If the console of <nodes> does not show it booting, POWER IT OFF before the next run, then on again; its disk keeps its data. If you cannot, suspend the CronJob: 6 minutes after the run, two machines may write to the volumes of <late>.";
             Todo::new(PowerOff, fill(sentence, &[&late]))
         });
         todos
