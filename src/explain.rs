@@ -14,7 +14,7 @@ use crate::{
     kubernetes::RawPod,
     report::{self, Report, RunRecord},
     settings::{Settings, Task},
-    source::{Gathered, Reader, Source, gather, snapshot},
+    source::{Gathered, NodeRows, Reader, Source, gather, snapshot},
     stop::Stop,
     words::{joined, near},
 };
@@ -106,7 +106,7 @@ async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRu
     if namespace.is_empty() {
         // The pods of all nodes would be too many to list for a hint.
         let mut names = Vec::new();
-        let nodes = nodes.iter().flat_map(|rows| rows.not_ready());
+        let nodes = nodes.iter().flat_map(NodeRows::not_ready);
         for node in nodes.take(MAX_NODES_SEARCHED) {
             let pods = found(PodsOf::Node(node.clone())).await.into_iter();
             names.extend(pods.map(|pod| format!("{}/{}", pod.namespace, pod.name)));
@@ -116,7 +116,8 @@ async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRu
         return CouldNotRun::Usage(format!("there is no pod {name} in any namespace; {hint}"));
     }
     let here = found(PodsOf::Namespace(namespace.clone())).await;
-    let similar = near(name, here.iter().map(|pod| pod.name.as_str()));
+    let similar = here.iter().map(|pod| format!("{namespace}/{}", pod.name));
+    let similar = near(name, similar.collect_vec().iter().map(String::as_str));
     let elsewhere = found(PodsOf::Name(name.clone())).await;
     let elsewhere = elsewhere
         .iter()

@@ -105,7 +105,7 @@ pod-reaper --dry-run [OPTIONS]          Look, and change nothing
        pod-reaper --snapshot <FILE> [OPTIONS]  Audit a saved file
        pod-reaper explain [OPTIONS] <POD>      Why a pod is kept, and what to do";
 const EXIT_CODES: &str = "\
-Exit codes (if several apply: 2 before 1, 4, 3, 5):
+Exit codes (the first that applies: 2, 1, 4, 3, 5):
   0  success, also if no pod was stuck
   1  could not run: no connection, no permission to list nodes or pods, no guard although one is
      required, a file that is no saved state
@@ -337,6 +337,12 @@ fn clarify(
     command: &mut clap::Command,
     of_variables: bool,
 ) -> Error {
+    if error.kind() == ErrorKind::MissingRequiredArgument
+        && args.get(1).is_some_and(|it| it == "explain")
+    {
+        let message = "explain needs a pod; write NAMESPACE/POD";
+        return command.error(ErrorKind::MissingRequiredArgument, message);
+    }
     let subcommand = args.get(1).and_then(|name| command.find_subcommand(name));
     let asked = subcommand.unwrap_or(&*command);
     let word = error

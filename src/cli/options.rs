@@ -93,8 +93,8 @@ pub struct Common {
     #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = path)]
     pub snapshot: Option<PathBuf>,
 
-    /// With --snapshot: the time to judge at [default: the newest time in the file that its API
-    /// server, or most of the Ready nodes, wrote]
+    /// With --snapshot: the time to judge at [default: the newest time that the API server or most
+    /// Ready nodes wrote]
     #[arg(help_heading = SOURCE, long, value_name = "RFC3339", value_parser = values::moment, requires = "snapshot")]
     pub now: Option<Timestamp>,
 

@@ -34,6 +34,8 @@ pub struct Section {
 pub enum Line {
     /// A paragraph.
     Text(String),
+    /// A command to paste.
+    Command(String),
     /// A thing to do and its number. The steps of a document are numbered through.
     Step(usize, Step),
     /// Names that belong together, each group with what they have in common; no writer breaks a name.
@@ -106,6 +108,15 @@ impl Section {
             section(heading, Tone::Bad, now),
             section("CAN WAIT UNTIL MORNING", Tone::Plain, later),
         ]
+    }
+
+    /// Returns the section of what the source does not show, of which the last line is a command.
+    pub fn not_seen(unseen: &[String]) -> Self {
+        let texts = unseen.iter().take(1).cloned();
+        let mut section = Self::of_texts(Kind::List, "NOT SEEN", Tone::Plain, texts);
+        let commands = unseen.iter().skip(1).cloned();
+        section.lines.extend(commands.map(Line::Command));
+        section
     }
 
     /// Returns a section of paragraphs.

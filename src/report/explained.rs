@@ -11,7 +11,7 @@ use super::{
 use crate::{
     exit::Exit,
     facts::PodFacts,
-    judge::{Evaluation, Judged, Limit, PodContext, ReasonCode, Tie, Verdict},
+    judge::{Evaluation, Judged, Limit, PodContext, ReasonCode, Verdict},
     words::{about, human_duration, joined, prefixed},
 };
 
@@ -100,6 +100,7 @@ fn document(
         Section::of_texts(Kind::Head, "NOTE", Tone::Bad, run.facts.incomplete.clone()),
         head("why", Some(entry.detail.clone())),
         head("its data", judged.and_then(data)),
+        head("its owner", judged.and_then(owner)),
         head(
             "its node",
             entry
@@ -121,12 +122,7 @@ fn document(
             limit.map(Limit::sentence),
         ),
         Section::of_texts(Kind::List, "NOT READ", Tone::Bad, unread),
-        Section::of_texts(
-            Kind::List,
-            "NOT SEEN",
-            Tone::Plain,
-            run.facts.unseen.clone(),
-        ),
+        Section::not_seen(&run.facts.unseen),
     ];
     Document {
         title: format!("{name} · {verdict}"),
@@ -137,13 +133,16 @@ fn document(
     .without_empty()
 }
 
-/// Says what else the pod's PVCs mean, and how many pods of its `StatefulSet` are Ready (its status).
+/// Says what else the pod's PVCs mean.
 fn data(judged: &Judged) -> Option<String> {
     // The reason names the ties that keep the pod.
-    let ties = judged.reason.ties.iter().filter(|tie| !tie.keeps());
-    let ready = judged.copies().zip(judged.pod.owner.as_ref());
-    let ready = ready.map(|(copies, owner)| format!("{owner}: {copies} Ready"));
-    joined(ties.map(Tie::to_string).chain(ready), ". ")
+    joined(judged.reason.ties.iter().filter(|tie| !tie.keeps()), ". ")
+}
+
+/// Says how many pods of its `StatefulSet` are Ready (its status).
+fn owner(judged: &Judged) -> Option<String> {
+    let (copies, owner) = judged.copies().zip(judged.pod.owner.as_ref())?;
+    Some(format!("{owner}: {copies} Ready"))
 }
 
 /// Says for how long the pod is overdue; `None` within its grace period, of which the reason tells.

@@ -121,6 +121,9 @@ impl Text {
                         self.line(&format!("    {}", sanitize(command)), Tone::Plain);
                     }
                 }
+                Line::Command(command) => {
+                    self.line(&format!("{indent}{}", sanitize(command)), Tone::Plain);
+                }
                 Line::Names(groups) => {
                     let names = spelled(groups);
                     let length = before.chars().count() + names.chars().count();

@@ -49,7 +49,7 @@ pub fn document(run: &RunRecord<'_>) -> Document {
     sections.push(run.never(&page.pods));
     sections.extend(page.lists());
     sections.push(worth_knowing("WORTH KNOWING", notices::of_run(run)));
-    sections.push(worth_knowing("NOT SEEN", run.facts.unseen.clone()));
+    sections.push(Section::not_seen(&run.facts.unseen));
     sections.push(page.foot());
     Document {
         title: page.title(),

@@ -23,7 +23,7 @@ use crate::{
     words::{human_duration, listed, natural, prefixed},
 };
 
-const TAINT: &str = "the out-of-service taint ends every pod there, and one with data there stays Pending; remove it only after a power cycle";
+const TAINT: &str = "set the out-of-service taint: it deletes every pod there, and one with data there stays Pending. Remove it only after a power cycle";
 
 impl RunRecord<'_> {
     /// Lists what to do about the whole run, and about each pod.
@@ -257,7 +257,7 @@ impl RunRecord<'_> {
                 let finalizers = pod.finalizers_of_others().map(|finalizer| {
                     let by = prefixed(", set by ", pod.finalizers_set_by.get(finalizer));
                     match node {
-                        Some(_) => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller. Only if that ran on <nodes> or waits for the end of the pod, and you have SEEN <nodes> off: <taint>.", &[&finalizer, &by, &TAINT]))
+                        Some(_) => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller. Only if that ran on <nodes> or waits for the end of the pod, and you have SEEN <nodes> off, <taint>.", &[&finalizer, &by, &TAINT]))
                             .harming(Harm::Pods, self.taint(node)),
                         None => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller.", &[&finalizer, &by])),
                     }
@@ -295,7 +295,7 @@ impl RunRecord<'_> {
                 todos
             }
             ReasonCode::SharedDisk => vec![
-                Todo::new(BringBack, fill("<pods>: two machines would write to one disk if <nodes> is still on. Once you have SEEN it off, say so by annotation fencing/state=fenced, and the next run reaps; or by the taint: <taint>.", &[&TAINT]))
+                Todo::new(BringBack, fill("<pods>: two machines would write to one disk if <nodes> is still on. Once you have SEEN it off, say so by annotation fencing/state=fenced, and the next run reaps; or <taint>.", &[&TAINT]))
                     .harming(Harm::Pods, self.taint(node)),
             ],
             _ => vec![see_why(code)],

@@ -84,7 +84,7 @@ codes! {
         /// It discards data.
         Data = "data" => "This discards data:",
         /// It ends pods.
-        Pods = "pods" => "This ends pods:",
+        Pods = "pods" => "This deletes pods:",
     }
 }
 
