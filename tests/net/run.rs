@@ -245,6 +245,13 @@ impl Plan {
                 let told = report.pods.iter().filter(|pod| pod.outcome.is_some());
                 let untold = told.filter(|pod| !said.contains(&pod.name));
                 wrongs.extend(untold.map(|pod| format!("{} is not in the text", pod.name)));
+                // Once other machines may have the volumes, no step leaves the machines on.
+                let moved = ["OFF BEFORE", "POWER IT OFF NOW"]
+                    .iter()
+                    .any(|words| said.contains(words));
+                if moved && said.contains("power nothing off") {
+                    wrongs.push(format!("two steps contradict each other: {said}"));
+                }
             }
             Ran {
                 args: self.args,

@@ -103,6 +103,7 @@ impl RunRecord<'_> {
         }
         let groups = self.down().into_iter();
         let groups = groups.filter(|it| it.0 == State::Down && it.1.len() > NAMED);
+        let groups = groups.filter(|(_, names)| names.iter().all(|name| self.may_wait_for(name)));
         for (_, names) in groups.filter(|_| self.limit().is_none()) {
             let text = "Suspend the CronJob, and see what <names> have in common. If it is a switch, they still run: repair it, and power nothing off.";
             let names = listed(&names, NAMED);
@@ -381,14 +382,19 @@ impl RunRecord<'_> {
     /// being deleted. Once another machine may write to the node's volumes, nobody waits for it.
     pub(in crate::report) fn restarts_with_its_data(&self, judged: &Judged) -> bool {
         let mut claims = judged.storage.iter().flat_map(Storage::claims);
-        let may_wait = |node: &NodeFacts| {
-            !self.was_acted_on(&node.name) && self.volumes_moved(&node.name).is_none()
-        };
         is_local(judged)
             && claims.all(|claim| claim.read.deletion.is_none())
             && judged.unneeded().is_none()
             && judged.pod.controller.is_some()
-            && self.facts.known_node(&judged.pod).is_some_and(may_wait)
+            && self
+                .facts
+                .known_node(&judged.pod)
+                .is_some_and(|node| self.may_wait_for(&node.name))
+    }
+
+    /// Reports whether the node may come back as it is: no run has made its volumes free for other machines.
+    fn may_wait_for(&self, node: &str) -> bool {
+        !self.was_acted_on(node) && self.volumes_moved(node).is_none()
     }
 
     /// Returns what to do about the machine of a pod that starts elsewhere, or has to.

@@ -202,11 +202,11 @@ impl<'a> About<'a> {
         if self.pods.len() <= NAMED {
             return self.pods.iter().map(|it| full_name(&it.pod)).join(", ");
         }
-        let needs_you = |it: &&Judged| it.verdict() == Verdict::Manual;
-        let code = |it: &&Judged| needs_you(it).then(|| it.code());
-        let code = self.pods.iter().map(code).all_equal_value().ok().flatten();
-        let code = code.map(|code| format!(" [{code}]"));
-        format!("{} pods{}", self.pods.len(), prefixed("", code))
+        let mut alike = self.pods.iter().map(|it| (it.verdict(), it.code()));
+        match alike.all_equal_value() {
+            Ok((Verdict::Manual, code)) => format!("{} pods [{code}]", self.pods.len()),
+            _ => format!("{} pods", self.pods.len()),
+        }
     }
 
     pub fn node_names(&self) -> String {
