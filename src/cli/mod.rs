@@ -337,8 +337,8 @@ fn clarify(
     command: &mut clap::Command,
     of_variables: bool,
 ) -> Error {
-    if error.kind() == ErrorKind::MissingRequiredArgument
-        && args.get(1).is_some_and(|it| it == "explain")
+    if let Some(ContextValue::Strings(lacks)) = error.get(ContextKind::InvalidArg)
+        && lacks.iter().any(|name| name == "<POD>")
     {
         let message = "explain needs a pod; write NAMESPACE/POD";
         return command.error(ErrorKind::MissingRequiredArgument, message);

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     exit::Exit,
     facts::{ClusterFacts, Uid, Unneeded},
-    history::{History, NodeState, Notes, Reaped},
+    history::{History, NodeState, Notes},
     judge::{Judged, Limit, Note, Plan, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode},
     selector::Target,
@@ -152,15 +152,14 @@ impl RunRecord<'_> {
         at.unwrap_or(self.facts.now)
     }
 
-    /// Returns the pods that earlier runs deleted whose volumes may be in use on other nodes, while the node is
-    /// still down, and from when on all of them may be; `None` if it had none.
-    pub(crate) fn volumes_moved(&self, node: &str) -> Option<(Vec<&Reaped>, Timestamp)> {
+    /// Returns from when on the first volume of the pods that earlier runs deleted may be in use on another node,
+    /// while the node is still down; `None` if they had none.
+    pub(crate) fn volumes_moved_at(&self, node: &str) -> Option<Timestamp> {
         let mut nodes = self.history.nodes.iter();
         let its = nodes.find(|it| it.noted.node == node && it.now.state == NodeState::Down)?;
         let attached = its.noted.pods.iter().filter(|pod| pod.attached);
-        let attached = attached.collect_vec();
-        let last = attached.iter().map(|pod| pod.at).max()?;
-        Some((attached, last.saturating_add(DETACH_TIME_LIMIT).ok()?))
+        let first = attached.map(|pod| pod.at).min()?;
+        first.saturating_add(DETACH_TIME_LIMIT).ok()
     }
 
     /// Reports whether this run deleted a pod on the node, or may have.

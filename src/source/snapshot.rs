@@ -410,6 +410,10 @@ impl Saved {
                 has_disks && !self.is_saved::<RawDriver>(),
                 "csidrivers (whether anything attaches a disk)",
             ),
+            (
+                has_disks && !self.is_saved::<RawAttachment>(),
+                "volumeattachments (which volumes have to be detached)",
+            ),
         ];
         let missing = missing.iter().filter(|(is_missing, _)| *is_missing);
         let Some(missing) = joined(missing.map(|(_, what)| what), ", ") else {

@@ -13,7 +13,7 @@ use super::{
     notices,
     record::{Damage, RunRecord, day, is_local},
     state::State,
-    todo::{About, Todo, Todos, Urgency, fill},
+    todo::{About, Todos, Urgency, fill},
 };
 use crate::{
     exit::Exit,
@@ -180,11 +180,26 @@ impl<'a> Page<'a> {
     /// Says whether the night can pass without anybody who acts. Each sentence names the field that proves it
     /// in a comment.
     fn can_wait(&self) -> impl Iterator<Item = String> {
-        let is_power_off = |it: &(Todo, About<'_>)| it.0.urgency == Urgency::PowerOff;
-        let has_data = |it: &&Judged| is_local(it) || self.run.detaches_late(it);
-        let only_containers = !self.todos.is_empty()
-            && self.todos.iter().all(is_power_off)
-            && !self.pods.iter().any(has_data);
+        let only = |expected: &[Urgency]| {
+            let urgencies = self.todos.iter().map(|(todo, _)| todo.urgency);
+            let mut urgent = urgencies.filter(|urgency| *urgency < Urgency::GiveUp);
+            urgent.all(|urgency| expected.contains(&urgency))
+        };
+        let suspended = self.run.limit().map(|limit| match limit {
+            Limit::MassOutage(_) => " once the CronJob is suspended",
+            _ => "",
+        });
+        let suspended =
+            suspended.filter(|_| only(&[Urgency::Reach, Urgency::Repair, Urgency::Otherwise]));
+        // A pod that waits may have data: its storage was not read.
+        let may_have_data = |it: &&Judged| {
+            let is_unread = it.storage.is_none() && it.verdict() == Verdict::Wait;
+            is_unread || is_local(it) || self.run.detaches_late(it)
+        };
+        let mut todos = self.todos.iter();
+        let only_containers = todos.any(|(todo, _)| todo.urgency == Urgency::PowerOff)
+            && only(&[Urgency::PowerOff])
+            && !self.pods.iter().any(may_have_data);
         let is_leftover =
             |it: &&Judged| it.verdict() == Verdict::Leave || self.effect(it) == Effect::Leftover;
         let all_leftovers =
@@ -199,9 +214,9 @@ impl<'a> Page<'a> {
             self.with_code(ReasonCode::EtcdMember)
                 .say("Not etcd: if one more of its members fails, the API server may stop."),
             // The count of NotReady nodes, or of those with room.
-            self.run.limit().map(|_| "All of it once the CronJob is suspended, if you can do without what ran on these nodes.".to_owned()),
+            suspended.map(|suspended| format!("All of it{suspended}, if you can do without what ran on these nodes.")),
             // Ready is False, or a lease was renewed.
-            self.with_code(ReasonCode::KubeletAlive)
+            self.pods(|it| it.code() == ReasonCode::KubeletAlive && only(&[Urgency::Repair, Urgency::Otherwise]))
                 .say("All of it, if <pods> still works: no run deletes pods of a machine while it gives a sign of life."),
             // No VolumeAttachment of a pod, and no local volume.
             only_containers.then(|| of_containers.to_owned()),
@@ -242,10 +257,13 @@ impl RunRecord<'_> {
         let is_alive =
             |it: &Judged| [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&it.code());
         let members = of(&|it| it.code() == ReasonCode::EtcdMember);
+        let needs_you = |it: &Judged| it.verdict() == Verdict::Manual && !is_alive(it);
         // What to do about these is a delete by hand.
-        let is_by_hand =
-            |it: &Judged| [ReasonCode::HostPath, ReasonCode::OwnerKind].contains(&it.code());
-        let others = of(&|it| it.verdict() == Verdict::Manual && !is_alive(it) && !is_by_hand(it));
+        let by_hand = [ReasonCode::HostPath, ReasonCode::OwnerKind];
+        let is_kept = |it: &Judged| {
+            let mut codes = it.reason.asks.iter().copied().chain([it.code()]);
+            needs_you(it) && !codes.any(|code| by_hand.contains(&code))
+        };
         let moves_late = of(&|it| {
             let node = self.facts.known_node(&it.pod);
             it.verdict() == Verdict::Reap && self.detaches_late(it) && !self.off(node).is_empty()
@@ -256,8 +274,9 @@ impl RunRecord<'_> {
             members.say(fill("power off <names> before you know that it is dead: etcd, and with it the API server, would stop.", &[&names])),
             is_outage.then(|| "set --max-not-ready-percent=100 or force-delete a pod before you know that these nodes are off.".to_owned()),
             of(&is_alive).say("force-delete pods on a machine that is alive: they would run twice."),
-            others
-                .say("strip finalizers, delete VolumeAttachments, or force-delete pods that need you: <pods>.")
+            of(&is_kept).say("force-delete pods that need you: <pods>."),
+            of(&needs_you)
+                .say("strip finalizers, or delete VolumeAttachments.")
                 .or_else(|| moves_late.say("delete a VolumeAttachment: if <nodes> is still on, two machines would write to its volume.")),
         ];
         let texts = joined(texts.into_iter().flatten(), " Never ");

@@ -8,16 +8,17 @@ use super::{
         BringBack, Failure, GiveUp, IfAsked, KeepData, Look, Otherwise, PowerOff, Reach, Repair,
         Rest, RunAgain, RunsElsewhere, SeeOff,
     },
-    fill, full_name, join,
+    fill, join,
 };
 use crate::{
     facts::{HANGS, KubeletSays, NodeFacts, PodFacts, Quorum, Ready, Storage, Stray},
     history::{NodeState, Reaped},
     judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
+    outcome::OutcomeCode,
     report::{
         NAMED, NAMES,
         record::{Damage, RunRecord, clock, is_local},
-        state::State,
+        state::{State, TOGETHER},
     },
     selector::Target,
     words::{human_duration, listed, natural, prefixed},
@@ -102,10 +103,17 @@ impl RunRecord<'_> {
             Some(Limit::OverCap(_)) | None => {}
         }
         let groups = self.down().into_iter();
+        let failed_together = |names: &[&str]| {
+            let nodes = names.iter().filter_map(|name| facts.known(name));
+            let since = nodes.filter_map(|node| node.not_ready_since(facts.now));
+            let times = since.minmax().into_option();
+            times.is_some_and(|(first, last)| last.duration_since(first) <= TOGETHER)
+                && names.iter().all(|name| self.may_wait_for(name))
+        };
         let groups = groups.filter(|it| it.0 == State::Down && it.1.len() > NAMED);
-        let groups = groups.filter(|(_, names)| names.iter().all(|name| self.may_wait_for(name)));
-        for (_, names) in groups.filter(|_| self.limit().is_none()) {
-            let text = "Suspend the CronJob, and see what <names> have in common. If it is a switch, they still run: repair it, and power nothing off.";
+        let groups = groups.filter(|(_, names)| self.limit().is_none() && failed_together(names));
+        for (_, names) in groups {
+            let text = "Suspend the CronJob, and see what <names> have in common. If it is a switch, they still run: repair it, power nothing off, and resume the CronJob.";
             let names = listed(&names, NAMED);
             todos.push(Todo::new(Look, fill(text, &[&names])).with(self.suspend()));
         }
@@ -124,9 +132,11 @@ impl RunRecord<'_> {
         let down = down.filter(|node| node.now.state == NodeState::Down);
         let sets = down.flat_map(|node| &node.sets);
         let sets = sets.filter(|set| set.copies.is_some() && !set.is_back());
+        let sets = sets.unique_by(|set| (&set.namespace, &set.name));
+        let sets = sets.sorted_by_key(|set| set.copies.map(|copies| copies.ready));
         let sets = sets.collect_vec();
         if let Some(worst) = sets.first() {
-            let text = "Not Ready again since pods were deleted: <sets>. Unless another step explains it, see the events of its namespace.";
+            let text = "Not Ready again since pods were deleted: <sets>. Unless another step explains it, see the events of namespace <first>.";
             let events = [
                 "get",
                 "events",
@@ -134,7 +144,10 @@ impl RunRecord<'_> {
                 &worst.namespace,
                 "--sort-by=.lastTimestamp",
             ];
-            let todo = Todo::new(Failure, fill(text, &[&listed(&sets, NAMED)]));
+            let todo = Todo::new(
+                Failure,
+                fill(text, &[&listed(&sets, NAMED), &worst.namespace]),
+            );
             todos.push(todo.with(self.kubectl.command(&events)));
         }
         let errors = facts.errors.iter().filter(|_| facts.incomplete.is_none());
@@ -394,7 +407,7 @@ impl RunRecord<'_> {
 
     /// Reports whether the node may come back as it is: no run has made its volumes free for other machines.
     fn may_wait_for(&self, node: &str) -> bool {
-        !self.was_acted_on(node) && self.volumes_moved(node).is_none()
+        !self.was_acted_on(node) && self.volumes_moved_at(node).is_none()
     }
 
     /// Returns what to do about the machine of a pod that starts elsewhere, or has to.
@@ -419,23 +432,25 @@ impl RunRecord<'_> {
             .collect_vec();
         // Volumes that are attached to the node are detached after the delete of their pods, and then attached
         // elsewhere (`VolumeAttachment`).
-        let late = reaped.iter().copied().filter(|it| self.detaches_late(it));
-        let late = listed(&late.map(|it| full_name(&it.pod)).collect_vec(), NAMED);
+        let mut late = reaped.iter().filter(|it| {
+            let is_untouched = self.outcome(it).is_some_and(OutcomeCode::left_untouched);
+            !is_untouched && self.detaches_late(it)
+        });
         todos.push(if node.control_plane && self.facts.known_nodes().filter(is_unsure).count() > 1 {
             Todo::new(Reach, "Look at <nodes> before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.")
-        } else if let Some((pods, moved)) = self.volumes_moved(&node.name) {
-            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW, and check for two writers: since <time>, other nodes may have the volumes of <pods of earlier runs>.";
-            Todo::new(SeeOff, fill(sentence, &[&clock(moved), &listed(&pods, NAMED)]))
+        } else if let Some(moved) = self.volumes_moved_at(&node.name) {
+            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW, and check for two writers: since <time>, other nodes may use its volumes.";
+            Todo::new(SeeOff, fill(sentence, &[&clock(moved)]))
         } else if reaped.is_empty() {
             Todo::new(PowerOff, "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data.")
-        } else if late.is_empty() {
+        } else if late.next().is_none() {
             Todo::new(PowerOff, "Power off, unless the console shows it booting: <nodes>. Old containers may still run there.")
         } else if self.was_acted_on(&node.name) {
-            let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, other nodes get the volumes of <late>: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe. If you cannot, scale what uses them to 0.";
-            Todo::new(PowerOff, fill(sentence, &[&clock(self.detached_at()), &late]))
+            let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, other nodes get the volumes that are attached to it: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe. If you cannot, scale what uses them to 0.";
+            Todo::new(PowerOff, fill(sentence, &[&clock(self.detached_at())]))
         } else {
-            let sentence = "If the console of <nodes> does not show it booting, POWER IT OFF before the next run, then on again; its disk keeps its data. If you cannot, suspend the CronJob: 6 minutes after the run, two machines may write to the volumes of <late>.";
-            Todo::new(PowerOff, fill(sentence, &[&late]))
+            let sentence = "If the console of <nodes> does not show it booting, POWER IT OFF before the next run, then on again; its disk keeps its data. If you cannot, suspend the CronJob until you can: 6 minutes after the run, two machines may write to the volumes that are attached to <nodes>.";
+            Todo::new(PowerOff, sentence)
         });
         todos
     }
