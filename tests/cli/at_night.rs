@@ -256,6 +256,17 @@ fn each_state_is_a_file_to_read() {
         + "Lease impala/leader: {holder: web-0_6d2f4a0e, renewed: 3}\n";
     let tolerates = "grace: null, owner: ReplicaSet web-7c9d, metadata: {labels: {pod-template-hash: 7c9d}}, \
                      spec: {tolerations: [{operator: Exists}]}";
+    let gone = "metadata: {deletionTimestamp: '2026-01-31T00:50:00Z', finalizers: [kubernetes.io/pvc-protection]}";
+    let mut pressing = node("ds01", false, "") + &ready + &pod("ds01", "web-0", "uses: net");
+    pressing += "PersistentVolume net: {claim: impala/net}\nVolumeAttachment csi: {node: ds01, volume: net}\n";
+    for number in 0..3 {
+        let (name, volume) = (format!("db-{number}"), format!("pv-{number}"));
+        pressing += &pod("ds01", &name, &format!("uses: {name}"));
+        pressing += &format!(
+            "PersistentVolume {volume}: {{on: ds01, spec: {{persistentVolumeReclaimPolicy: Delete}}}}\n\
+             PersistentVolumeClaim impala/{name}: {{volume: {volume}, {gone}}}\n"
+        );
+    }
     let replaced = |name: &str| pod("ds01", name, "owner: ReplicaSet web-58d");
     let leftovers =
         node("ds01", false, "") + &ready + &replaced("web-58d-0") + &replaced("web-58d-1");
@@ -291,6 +302,7 @@ fn each_state_is_a_file_to_read() {
         ("volumes", executors(50)),
         ("last-copy", sets(&["etcd", "kafka", "minio"], &["kafka"])),
         ("leftovers", leftovers),
+        ("pressing", pressing),
         ("zone", zone),
         ("alive", alive),
         ("etcd", two_of_three_members()),

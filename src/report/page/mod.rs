@@ -22,7 +22,7 @@ use crate::{
     words::{counted, human_duration, joined, listed, prefixed},
 };
 
-/// The most steps that are asked for at night.
+/// The most steps that are asked for at night, unless more cannot wait.
 const AT_NIGHT: usize = 3;
 
 /// A run with everything that the document says about it.
@@ -169,7 +169,11 @@ impl<'a> Page<'a> {
             .todos
             .iter()
             .map(|(todo, about)| self.run.step(todo, about));
-        let [now, mut later] = Section::of_steps("NOW", AT_NIGHT, steps);
+        // What harms if it is late is never left for the morning.
+        let cannot_wait = self.todos.iter();
+        let cannot_wait = cannot_wait.filter(|(todo, _)| todo.urgency <= Urgency::PowerOff);
+        let most = AT_NIGHT.max(cannot_wait.count());
+        let [now, mut later] = Section::of_steps("NOW", most, steps);
         later.lines.splice(0..0, self.can_wait().map(Line::Text));
         if later.lines.is_empty() && !now.lines.is_empty() {
             later.lines.push(Line::Text("Nothing can wait.".to_owned()));
