@@ -393,6 +393,23 @@ async fn each_run_of_an_outage_is_a_file_to_read() {
     }
 }
 
+/// A PVC that somebody else's finalizer holds is named with it, before anybody deletes the PVC.
+#[test]
+fn a_finalizer_of_a_claim_is_named() {
+    let held = "PersistentVolumeClaim impala/db-0: {volume: pv, metadata: {finalizers: [kubernetes.io/pvc-protection, topolvm.io/pvc]}}\n";
+    let state = node("ds01", false, "")
+        + &node("ds02", true, "")
+        + &pod("ds01", "db-0", "uses: db-0")
+        + "PersistentVolume pv: {on: ds01}\n"
+        + held;
+    let audit = reaper(&["--snapshot", "-", "--now", NOW, "--log-level", "off"]);
+    let said = audit
+        .input(saved(&format!("Namespace impala: {{}}\n{state}")))
+        .run()
+        .out;
+    assert!(said.contains("finalizer topolvm.io/pvc"), "{said}");
+}
+
 /// The out-of-service taint ends every pod on the node, so it is printed only if nothing that it would harm can be there.
 #[test]
 fn the_taint_is_printed_only_where_all_that_it_ends_is_known() {

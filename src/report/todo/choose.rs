@@ -21,7 +21,7 @@ use crate::{
         state::{State, TOGETHER},
     },
     selector::Target,
-    words::{human_duration, listed, natural, prefixed},
+    words::{human_duration, joined, listed, natural, prefixed},
 };
 
 const TAINT: &str = "set the out-of-service taint: it deletes every pod there, and one with data there stays Pending. Remove it only after a power cycle";
@@ -327,6 +327,10 @@ impl RunRecord<'_> {
         let (pod, pvc, volume) = (&judged.pod, &tie.pvc, claim.and_then(|it| it.read.bound()));
         let owner = claim.and_then(|it| it.read.owner.as_ref());
         let later = human_duration(self.settings.policy.given_up_after());
+        let finalizers = claim.map_or(&[][..], |it| &it.read.finalizers[..]);
+        let held = joined(finalizers, ", ");
+        let held = held.map(|names| format!(" The PVC then waits for its finalizer {names}, too."));
+        let held = prefixed("", held);
         // The template of the `StatefulSet` makes the PVC again.
         Some(
             if claim.is_some_and(|it| it.templated) && pod.stateful_set().is_some() {
@@ -334,7 +338,7 @@ impl RunRecord<'_> {
                     Some("Retain") => "its volume stays, by its reclaim policy Retain",
                     _ => "its volume is destroyed",
                 };
-                Todo::new(GiveUp, fill("Only if <nodes> is lost for good, give up the data of <pods>: delete its PVC (<volume>; nothing checks for other copies). A run <time> later deletes the pod, and the StatefulSet makes both again, empty.", &[&data, &later]))
+                Todo::new(GiveUp, fill("Only if <nodes> is lost for good, give up the data of <pods>: delete its PVC (<volume>; nothing checks for other copies).<held> A run <time> later deletes the pod, and the StatefulSet makes both again, empty.", &[&data, &held, &later]))
                 .harming(Harm::Data, node.zip(volume).and_then(|(node, volume)| {
                     self.kubectl.delete_claim(node, &pod.namespace, pvc, &volume.uid)
                 }))
@@ -350,8 +354,8 @@ impl RunRecord<'_> {
                 Todo::new(
                     GiveUp,
                     fill(
-                        "Only if <nodes> is lost for good, give up the data of <pods>: delete PVC <claim>. A run <time> later deletes the pod. Nobody makes this PVC again: create it, empty, once the pod is gone.",
-                        &[pvc, &later],
+                        "Only if <nodes> is lost for good, give up the data of <pods>: delete PVC <claim>.<held> A run <time> later deletes the pod. Nobody makes this PVC again: create it, empty, once the pod is gone.",
+                        &[pvc, &held, &later],
                     ),
                 )
             },
