@@ -27,7 +27,7 @@ pub use self::tie::{Tie, TieKind, Wanted};
 use crate::codes::entry;
 
 entry! {
-    /// What one rule says about a pod.
+    /// The answer of one rule about a pod.
     pub struct Evaluation {
         /// Its place in the order, from 1.
         pub number: usize,

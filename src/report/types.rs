@@ -64,7 +64,7 @@ in_json! {
         /// The report for people.
         #[serde(skip)]
         pub document: Document,
-        /// What each rule saw of the one pod of `explain`; null in every other report.
+        /// The answers of the rules about the one pod of `explain`; null in every other report.
         pub explained: Option<Explained>,
         /// The counts of nodes, pods and outcomes.
         pub summary: Summary,
@@ -177,7 +177,7 @@ in_json! {
         pub steps: Vec<Step>,
     }
 
-    /// What the rules saw of one pod.
+    /// The answers of the rules about one pod.
     pub struct Explained {
         /// The pod's phase.
         pub phase: String,

@@ -22,7 +22,7 @@ use crate::{
     words::{counted, human_duration, joined, listed, prefixed},
 };
 
-/// The most steps that are asked for at night, unless more cannot wait.
+/// The most steps under NOW, unless more would harm if they were late.
 const AT_NIGHT: usize = 3;
 
 /// A run with everything that the document says about it.
@@ -169,7 +169,7 @@ impl<'a> Page<'a> {
             .todos
             .iter()
             .map(|(todo, about)| self.run.step(todo, about));
-        // What harms if it is late is never left for the morning.
+        // A step that harms if it is late is never left for the morning.
         let cannot_wait = self.todos.iter();
         let cannot_wait = cannot_wait.filter(|(todo, _)| todo.urgency <= Urgency::PowerOff);
         let most = AT_NIGHT.max(cannot_wait.count());
@@ -262,7 +262,7 @@ impl RunRecord<'_> {
             |it: &Judged| [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&it.code());
         let members = of(&|it| it.code() == ReasonCode::EtcdMember);
         let needs_you = |it: &Judged| it.verdict() == Verdict::Manual && !is_alive(it);
-        // What to do about these is a delete by hand.
+        // The steps for these reasons delete the pod by hand.
         let by_hand = [ReasonCode::HostPath, ReasonCode::OwnerKind];
         let is_kept = |it: &Judged| {
             let mut codes = it.reason.asks.iter().copied().chain([it.code()]);

@@ -436,7 +436,7 @@ impl RunRecord<'_> {
             .collect_vec();
         // Volumes that are attached to the node are detached after the delete of their pods, and then attached
         // elsewhere (`VolumeAttachment`).
-        let mut late = reaped.iter().filter(|it| {
+        let moves_volumes = reaped.iter().any(|it| {
             let is_untouched = self.outcome(it).is_some_and(OutcomeCode::left_untouched);
             !is_untouched && self.detaches_late(it)
         });
@@ -447,7 +447,7 @@ impl RunRecord<'_> {
             Todo::new(SeeOff, fill(sentence, &[&clock(moved)]))
         } else if reaped.is_empty() {
             Todo::new(PowerOff, "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data.")
-        } else if late.next().is_none() {
+        } else if !moves_volumes {
             Todo::new(PowerOff, "Power off, unless the console shows it booting: <nodes>. Old containers may still run there.")
         } else if self.was_acted_on(&node.name) {
             let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, other nodes get the volumes that are attached to it: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe. If you cannot, scale what uses them to 0.";

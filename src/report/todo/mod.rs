@@ -74,12 +74,12 @@ pub struct Todo {
     sentence: Sentence,
     /// The command to paste.
     command: Option<String>,
-    /// What the command harms.
+    /// The harm that the command does; `None` if it does none.
     harms: Option<Harm>,
 }
 
 codes! {
-    /// What a command harms.
+    /// The harm that a command does.
     pub enum Harm {
         /// It discards data.
         Data = "data" => "This discards data:",
@@ -107,7 +107,7 @@ entry! {
         pub what: String,
         /// What to paste, where there is something.
         pub command: Option<String>,
-        /// What the command harms: `data` or `pods`; null if nothing.
+        /// The harm that the command does, to `data` or `pods`; null if it does none.
         pub harms: Option<Harm>,
     }
 }
