@@ -2,7 +2,7 @@
 
 use crate::{
     prelude::*,
-    support::{pages, program::executable},
+    support::{installed::kustomize, pages, program::executable},
 };
 use std::os::unix::fs::symlink;
 
@@ -86,6 +86,91 @@ fn every_command_of_the_pages_works_as_it_stands() {
         }
     }
     assert!(worked > 25, "only {worked} commands were found");
+}
+
+/// Adds a block of a page to the one file in which a reader decides: entries of `env` to the settings, patches to the patches. Any
+/// other field replaces the one that is there.
+fn decide(settings: &mut Value, block: &Value) {
+    for (field, value) in block.as_object().expect("fields") {
+        match field.as_str() {
+            "env" => {
+                let patch = &mut settings["patches"][0]["patch"];
+                let mut of_cron_job = yaml(str_of(patch));
+                let pod = &mut of_cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+                let env = &mut pod["containers"][0]["env"];
+                let added = each(env).chain(each(value)).cloned().collect_vec();
+                *env = added.into();
+                *patch = of_cron_job.to_string().into();
+            }
+            "patches" => {
+                let added = each(&settings[field]).chain(each(value));
+                settings[field] = added.cloned().collect_vec().into();
+            }
+            _ => settings[field] = value.clone(),
+        }
+    }
+}
+
+/// What a reader decided, as the run and the look have it: the objects without the permissions to write, and without the two
+/// variables by which a look differs.
+fn decided(folder: &Path) -> Vec<Value> {
+    let documents = kustomize(folder);
+    let documents = documents.split("\n---\n").map(yaml);
+    let objects = documents.map(|mut object| {
+        if object["kind"] == "CronJob" {
+            let pod = &mut object["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+            let env = &mut pod["containers"][0]["env"];
+            let by_look =
+                |entry: &&Value| ["DRY_RUN", "EXIT_ON_MANUAL"].contains(&str_of(&entry["name"]));
+            let left = each(env).filter(|entry| !by_look(entry)).cloned();
+            *env = left
+                .sorted_by_key(|entry| str_of(&entry["name"]).to_owned())
+                .collect_vec()
+                .into();
+        } else if ["ClusterRole", "Role"].contains(&str_of(&object["kind"])) {
+            object["rules"].take();
+        }
+        object
+    });
+    objects.collect()
+}
+
+/// Otherwise a run could delete what a look, or an option, protected.
+#[test]
+fn the_look_and_the_run_have_whatever_a_page_says_to_decide() {
+    let workplace = workplace();
+    let mut script = Command::new("bash");
+    script.args(["scripts/deploy", "registry/pod-reaper:1", "prod-eu"]);
+    let ended = script.current_dir(workplace.path()).output();
+    assert!(ended.expect("it starts").status.success());
+    let blocks = pages::for_users()
+        .into_iter()
+        .flat_map(|page| pages::blocks(&pages::read(&page)));
+    let blocks = blocks.filter(|block| block.language == "yaml");
+    let blocks = blocks.map(|block| yaml(&block.lines.join("\n")));
+    let blocks = blocks.filter(Value::is_object).collect_vec();
+    assert!(blocks.len() >= 4, "only {} blocks", blocks.len());
+    for cluster in ["", "prod-eu"] {
+        let folder = workplace.path().join("deploy").join(cluster);
+        let file = folder.join("settings/kustomization.yaml");
+        let as_written = fs::read_to_string(&file).unwrap();
+        let plain = decided(&folder);
+        assert_eq!(plain, decided(&folder.join("dry-run")));
+        let up = if cluster.is_empty() { "" } else { "../" };
+        let alone = blocks.iter().map(std::slice::from_ref);
+        for blocks in alone.chain([blocks.as_slice()]) {
+            let mut settings = yaml(&as_written);
+            for block in blocks {
+                let block = block.to_string().replace("\"../", &format!("\"{up}../"));
+                decide(&mut settings, &yaml(&block));
+            }
+            fs::write(&file, settings.to_string()).unwrap();
+            let run = decided(&folder);
+            assert_eq!(run, decided(&folder.join("dry-run")), "{settings}");
+            assert_ne!(run, plain, "without effect: {settings}");
+        }
+        fs::write(&file, as_written).unwrap();
+    }
 }
 
 /// k9s inserts the values of its variables into the arguments as text.
