@@ -10,12 +10,12 @@ pub enum Exit {
     /// Everything was done, or nothing was stuck.
     #[default]
     Done,
-    /// A pod needs you, and `--exit-on-manual` is set.
-    Manual,
     /// Something could not be deleted, verified, read or reported.
     Incomplete,
     /// The mass-outage breaker held at least one pod.
     Held,
+    /// A pod needs you, and `--exit-on-manual` is set. Nothing else that a run found hides that.
+    Manual,
     /// The program could not run.
     CouldNotRun,
     /// The usage was wrong. clap uses the same number.
@@ -91,12 +91,12 @@ mod tests {
         let by_severity = [
             Exit::Usage,
             Exit::CouldNotRun,
+            Exit::Manual,
             Exit::Held,
             Exit::Incomplete,
-            Exit::Manual,
             Exit::Done,
         ];
-        assert_eq!(by_severity.map(Exit::code), [2, 1, 4, 3, 5, 0]);
+        assert_eq!(by_severity.map(Exit::code), [2, 1, 5, 4, 3, 0]);
         for (place, severe) in by_severity.into_iter().enumerate() {
             for milder in &by_severity[place..] {
                 assert_eq!(severe.max(*milder), severe);

@@ -105,7 +105,7 @@ pod-reaper --dry-run [OPTIONS]          Look, and change nothing
        pod-reaper --snapshot <FILE> [OPTIONS]  Audit a saved file
        pod-reaper explain [OPTIONS] <POD>      Why a pod is kept, and what to do";
 const EXIT_CODES: &str = "\
-Exit codes (the first that applies: 2, 1, 4, 3, 5):
+Exit codes (the first that applies: 2, 1, 5, 4, 3):
   0  success, also if no pod was stuck
   1  could not run: no connection, no permission to list nodes or pods, no guard although one is
      required, a file that is no saved state

@@ -68,18 +68,17 @@ impl RunRecord<'_> {
     pub(crate) fn exit(&self) -> Exit {
         let any = |test: fn(&Judged) -> bool| self.plan.pods.iter().any(test);
         let failed = |outcome: &Outcome| outcome.code().is_failure();
-        if any(|judged| judged.code() == ReasonCode::MassOutage) {
+        let needs_you = any(|judged| judged.verdict() == Verdict::Manual)
+            || self.history.needing_you().next().is_some();
+        if self.settings.exit_on_manual && needs_you {
+            Exit::Manual
+        } else if any(|judged| judged.code() == ReasonCode::MassOutage) {
             Exit::Held
         } else if !self.facts.errors.is_empty()
             || any(|judged| judged.code() == ReasonCode::FactsUnread)
             || self.outcomes.values().any(failed)
         {
             Exit::Incomplete
-        } else if self.settings.exit_on_manual
-            && (any(|judged| judged.verdict() == Verdict::Manual)
-                || self.history.needing_you().next().is_some())
-        {
-            Exit::Manual
         } else {
             Exit::Done
         }

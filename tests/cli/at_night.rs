@@ -450,3 +450,23 @@ fn the_taint_is_printed_only_where_all_that_it_ends_is_known() {
         assert!(!prints(more, options), "{what}");
     }
 }
+
+/// An unrelated read that failed, or the breaker, never hides that something needs you.
+#[test]
+fn no_failure_hides_that_something_needs_you() {
+    let unread = "Pod impala/odd: {metadata: {uid: ''}}\n";
+    let alive = node("ds01", true, "") + &node("ds02", true, "");
+    let kept = local("ds03", "db-0", "data-db-0");
+    let dead = |name| node(name, false, "");
+    let one = dead("ds03") + &kept + &alive;
+    let outage = dead("ds04") + &dead("ds05") + &pod("ds04", "web-0", "") + &one;
+    for (cluster, without) in [(one + unread, 3), (outage, 4)] {
+        let audit = |more: &[&str]| {
+            let args = ["--snapshot", "-", "--now", NOW, "--log-level", "off"];
+            let audit = reaper(&[&args[..], more].concat());
+            audit.input(saved(&format!("Namespace impala: {{}}\n{cluster}")))
+        };
+        audit(&[]).run().exits(without);
+        audit(&["--exit-on-manual"]).run().exits(5);
+    }
+}
