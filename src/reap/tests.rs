@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
 use pod_reaper_test_support::{
+    objects::all_commands,
     samples::{NOW, objects, with, yaml},
     simulated::{self, Fate, Fault, Kind, Objects, Refusal, Request, Server},
 };
@@ -692,13 +693,7 @@ async fn each_printed_command_names_the_cluster_that_was_typed() {
         .await
         .report
         .expect("a report");
-    let all = [&report["nodes"], &report["pods"]].map(|all| all.as_array().expect("a list"));
-    let steps = all
-        .into_iter()
-        .flatten()
-        .filter_map(|it| it["steps"].as_array());
-    let commands = steps.flatten().filter_map(|step| step["command"].as_str());
-    let commands = commands.collect::<Vec<_>>().join("\n");
+    let commands = all_commands(&report).collect::<Vec<_>>().join("\n");
     let named = r#"kubectl --kubeconfig "/etc/it's" --context 'a;b' "#;
     assert!(commands.contains("delete --raw"), "{commands}");
     assert_eq!(

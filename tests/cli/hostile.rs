@@ -3,7 +3,10 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
 use itertools::Itertools as _;
-use pod_reaper_test_support::samples::{list, objects, with};
+use pod_reaper_test_support::{
+    objects::all_commands,
+    samples::{list, objects, with},
+};
 use serde_json::{Value, json};
 
 use crate::{Reaper, reaper};
@@ -30,6 +33,7 @@ fn audit_of(name: &str, args: &[&str]) -> Reaper {
             "spec": {"local": {"path": name}, "persistentVolumeReclaimPolicy": name}},
         "PersistentVolumeClaim lost": {"volume": "gone", "metadata": {"namespace": name}},
         "VolumeAttachment named": {"node": name, "volume": name, "metadata": {"name": name}},
+        "VolumeAttachment stray": {"node": "gone", "volume": name, "metadata": {"name": format!("{name} stray")}},
     });
     described.as_object_mut().expect("objects").extend([
         pod("noted", noted),
@@ -123,15 +127,7 @@ fn every_name_is_one_word_to_the_shell() {
             .expect("it can be run");
         fs::create_dir(at("work")).expect("a folder");
         let report = run.run().exits(3).report();
-        let all = [&report["nodes"], &report["pods"]].map(|all| all.as_array().expect("a list"));
-        let steps = all
-            .into_iter()
-            .flatten()
-            .filter_map(|it| it["steps"].as_array())
-            .flatten();
-        let commands = steps
-            .filter_map(|step| step["command"].as_str())
-            .collect_vec();
+        let commands = all_commands(&report).collect_vec();
         assert!(commands.len() > 2, "{name}: {commands:?}");
         for command in commands {
             let path =
@@ -147,6 +143,7 @@ fn every_name_is_one_word_to_the_shell() {
         }
         let log = fs::read_to_string(at("log")).expect("a log");
         assert!(log.contains(&format!("[{name}]")), "{name}: {log}");
+        assert!(log.contains(&format!("[{name} stray]")), "{name}: {log}");
         assert!(
             !log.contains(&format!("{name}.kubeconfig")),
             "{name}: {log}"

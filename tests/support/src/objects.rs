@@ -205,6 +205,14 @@ pub fn each(items: &Value) -> std::slice::Iter<'_, Value> {
         .iter()
 }
 
+/// The commands of all steps of a report: of the run, and of each pod.
+#[track_caller]
+pub fn all_commands(report: &Value) -> impl Iterator<Item = &str> {
+    let of_pods = each(&report["pods"]).map(|pod| &pod["steps"]);
+    let steps = of_pods.chain([&report["steps"]]).flat_map(each);
+    steps.filter_map(|step| step["command"].as_str())
+}
+
 /// The text of a JSON string.
 #[track_caller]
 pub fn str_of(text: &Value) -> &str {
