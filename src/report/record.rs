@@ -206,7 +206,7 @@ impl Damage {
         match judged.copies() {
             Some(copies) if copies.ready == 0 => Self::NoOtherReady,
             None => Self::NotKnown,
-            Some(copies) if copies.ready * 2 < copies.wanted => Self::FewReady,
+            Some(copies) if copies.ready < copies.wanted.div_ceil(2) => Self::FewReady,
             Some(_) => Self::ManyReady,
         }
     }

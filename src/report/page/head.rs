@@ -161,7 +161,8 @@ impl<'a> Page<'a> {
         let names = listed(&names.collect_vec(), NAMED);
         let others = self.pods(|it| is_local(it) && Damage::of(it) >= Damage::FewReady);
         let copies = others.pods.iter().filter_map(|it| it.copies());
-        let least = copies.min_by(|a, b| (a.ready * b.wanted).cmp(&(b.ready * a.wanted)));
+        let times = |one: u64, other: u64| u128::from(one) * u128::from(other);
+        let least = copies.min_by(|a, b| times(a.ready, b.wanted).cmp(&times(b.ready, a.wanted)));
         let least = prefixed("", least);
         let given_up = |it: &Judged| {
             let until = it.reason.ties.iter().filter_map(Tie::given_up_from).max();
