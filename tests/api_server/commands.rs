@@ -131,28 +131,6 @@ fn a_line_keeps_the_volume_of_a_deleted_claim() {
     }
 }
 
-/// Under the breaker, in time and twice. The name is that of the manifests.
-#[test]
-fn a_line_suspends_the_runs() {
-    let cluster = fresh();
-    make(
-        &cluster,
-        "{Namespace pod-reaper: {}, Node ready: {ready: 'True'}, Node a: {}, Node b: {}, Node c: {}, Pod apps/plain-0: {node: a}}",
-    );
-    let cronjob = "create cronjob -n pod-reaper pod-reaper --image=none --schedule=@yearly";
-    succeeds(&cluster.kubectl(cronjob.split(' ')));
-    until_overdue();
-    let report = run(&cluster.kubeconfig, &SHORT).report;
-    let mut lines = each(&report["steps"]).filter_map(|step| step["command"].as_str());
-    let line = lines.find(|line| line.contains(" patch cronjob "));
-    let line = line.unwrap_or_else(|| panic!("{report:#}"));
-    for _ in 0..2 {
-        succeeds(&paste(&cluster, line));
-        let cronjob = cluster.get("/apis/batch/v1/namespaces/pod-reaper/cronjobs/pod-reaper");
-        assert_eq!(cronjob["spec"]["suspend"], true);
-    }
-}
-
 /// A pod that is Pending for a volume of a node that no longer exists, as an audit of a saved state shows it.
 #[test]
 fn a_line_deletes_the_claim_of_a_pending_pod_and_of_no_other() {

@@ -1,6 +1,7 @@
 //! The report for somebody on call, after one failure or many: each state is a file to read.
 
 use expect_test::expect_file;
+use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     cli::Cli,
@@ -231,6 +232,15 @@ fn remembered(node: &str) -> String {
         format!("ConfigMap pod-reaper/pod-reaper-history: {history}\n"),
     ]
     .concat()
+}
+
+/// The page of an audit of these objects, as text with each paragraph on one line.
+fn page(described: &str, options: &[&str]) -> String {
+    let audit = ["--snapshot", "-", "--now", NOW, "--log-level", "off"];
+    let audit = reaper(&[&audit[..], options].concat());
+    let audit = audit.input(saved(&format!("Namespace impala: {{}}\n{described}")));
+    let words = audit.run().out;
+    words.split_whitespace().join(" ")
 }
 
 #[test]
@@ -468,5 +478,70 @@ fn no_failure_hides_that_something_needs_you() {
         };
         audit(&[]).run().exits(without);
         audit(&["--exit-on-manual"]).run().exits(5);
+    }
+}
+
+/// A count that no set has is compared with others like any count.
+#[test]
+fn counts_of_any_size_are_compared() {
+    let most = u64::MAX;
+    let mut state = node("ds01", false, "") + &node("ds02", true, "") + &node("ds03", true, "");
+    for (name, ready) in [("a", most), ("b", most - 1), ("c", most / 2)] {
+        let status = format!("status: {{replicas: {most}, readyReplicas: {ready}}}");
+        state += &format!(
+            "StatefulSet impala/{name}: {{apiVersion: apps/v1, spec: {{replicas: {most}}}, {status}}}\n"
+        );
+        let uses = format!("uses: {name}, owner: StatefulSet {name}");
+        state += &pod("ds01", &format!("{name}-0"), &uses);
+        state += &format!("PersistentVolume pv-{name}: {{claim: impala/{name}, on: ds01}}\n");
+    }
+    let said = page(&state, &[]);
+    let least = format!("Ready: {}/{most} or more each", most / 2);
+    assert!(said.contains(&least), "{said}");
+}
+
+/// A moment that lies ahead is not said as if it were over.
+#[test]
+fn a_volume_that_moves_later_has_not_moved() {
+    let down = remembered("since: 1800, renewed: 1860");
+    for (deleted, expected) in [
+        ("02:53:59", "since 02:59Z, other nodes"),
+        ("02:54:00", "since 03:00Z, other nodes"),
+        ("02:54:01", "BEFORE 03:00Z"),
+        ("02:58:00", "BEFORE 03:04Z"),
+    ] {
+        let said = page(&down.replace("02:40:00", deleted), &[]);
+        assert!(said.contains(expected), "{deleted}: {said}");
+        let over = said.contains("since 03:0");
+        assert_eq!(over, expected == "since 03:00Z, other nodes", "{said}");
+    }
+}
+
+/// Nothing says that a mark is enough where another rule keeps the pod as well.
+#[test]
+fn a_run_is_promised_only_where_no_other_rule_keeps_the_pod() {
+    let disk = "PersistentVolume pv: {claim: impala/db-0, spec: {volumeMode: Block, accessModes: [ReadWriteMany]}}\n";
+    let nodes = node("ds01", false, "") + &node("ds02", true, "") + &node("ds03", true, "");
+    let state = nodes + &pod("ds01", "db-0", "uses: db-0") + disk;
+    for (options, is_promised) in [
+        (&[][..], true),
+        (&["--manual-owner-kind=StatefulSet"], false),
+    ] {
+        let said = page(&state, options);
+        assert!(
+            said.contains("two machines would write to one disk"),
+            "{said}"
+        );
+        assert_eq!(said.contains("the next run reaps"), is_promised, "{said}");
+    }
+}
+
+/// The name of the CronJob is not known, so no line suspends it.
+#[test]
+fn no_line_suspends_a_cronjob() {
+    for (dead, all) in [(4, 8), (20, 200)] {
+        let said = page(&anywhere(dead, all, 1), &[]);
+        assert!(said.contains("Suspend the CronJob"), "{said}");
+        assert!(!said.contains("cronjob"), "{said}");
     }
 }

@@ -1,6 +1,7 @@
 //! Chooses what to do: a row for each reason that needs you, and for what else needs you.
 
 use itertools::Itertools as _;
+use jiff::Timestamp;
 
 use super::{
     About, Harm, Todo, Todos,
@@ -87,7 +88,7 @@ impl RunRecord<'_> {
             Some(Limit::MassOutage(_)) => {
                 let text =
                     "Suspend the CronJob, and reach one of <names> by ssh or at its console.";
-                todos.push(Todo::new(Reach, fill(text, &[&down])).with(self.suspend()));
+                todos.push(Todo::new(Reach, fill(text, &[&down])));
                 todos.push(Todo::new(Repair, "If it runs, repair the network, and delete nothing: the kubelets end their pods themselves. Resume the CronJob when all are Ready: a run deletes on nodes that are still cut off."));
                 todos.push(Todo::new(Otherwise, "If they are off, power them on again. Only those that are off for good: set the out-of-service taint on each that you have SEEN off (book: The out-of-service taint)."));
             }
@@ -115,7 +116,7 @@ impl RunRecord<'_> {
         for (_, names) in groups {
             let text = "Suspend the CronJob, and see what <names> have in common. If it is a switch, they still run: repair it, power nothing off, and resume the CronJob.";
             let names = listed(&names, NAMED);
-            todos.push(Todo::new(Look, fill(text, &[&names])).with(self.suspend()));
+            todos.push(Todo::new(Look, fill(text, &[&names])));
         }
         for node in self.history.needing_you() {
             let is_suspect = |it: &&Reaped| it.attached || !it.is_replaced_early();
@@ -173,22 +174,6 @@ impl RunRecord<'_> {
             }
         }));
         todos
-    }
-
-    /// Returns the command that suspends the CronJob, if it has the name that its manifest gives it.
-    fn suspend(&self) -> String {
-        let namespace = &self.settings.history_namespace;
-        let patch = r#"{"spec":{"suspend":true}}"#;
-        let words = [
-            "patch",
-            "cronjob",
-            "-n",
-            namespace,
-            "pod-reaper",
-            "-p",
-            patch,
-        ];
-        self.kubectl.command(&words)
     }
 
     /// Lists what to do about one pod, and about its node because of it. Nothing in the list
@@ -251,20 +236,40 @@ impl RunRecord<'_> {
         let kubectl = &self.kubectl;
         match code {
             ReasonCode::EtcdMember => vec![
-                Todo::new(Reach, "Reach <nodes> at the console tonight. At least one of them runs, and is cut off or has lost its API server."),
-                Todo::new(Otherwise, "etcd has a majority: do not reset it. Once you have SEEN a member off for good, replace it, following the etcd runbook, and then delete its Node object."),
+                Todo::new(
+                    Reach,
+                    "Reach <nodes> at the console tonight. At least one of them runs, and is cut off or has lost its API server.",
+                ),
+                Todo::new(
+                    Otherwise,
+                    "etcd has a majority: do not reset it. Once you have SEEN a member off for good, replace it, following the etcd runbook, and then delete its Node object.",
+                ),
             ],
             ReasonCode::KubeletAlive => {
-                let repair = match node.and_then(|node| node.kubelet_says.filter(|_| node.ready == Ready::False)) {
-                    Some(KubeletSays::Runtime) => "restart the container runtime. Then its kubelet ends the pods.",
-                    Some(KubeletSays::Network) => "repair the network plugin (CNI). Then its kubelet ends the pods.",
+                let repair = match node
+                    .and_then(|node| node.kubelet_says.filter(|_| node.ready == Ready::False))
+                {
+                    Some(KubeletSays::Runtime) => {
+                        "restart the container runtime. Then its kubelet ends the pods."
+                    }
+                    Some(KubeletSays::Network) => {
+                        "repair the network plugin (CNI). Then its kubelet ends the pods."
+                    }
                     Some(KubeletSays::ShuttingDown) => "wait until the machine has shut down.",
-                    None => "see why the kubelet does not report Ready: restart the kubelet or the container runtime. The kubelet then ends the pods.",
+                    None => {
+                        "see why the kubelet does not report Ready: restart the kubelet or the container runtime. The kubelet then ends the pods."
+                    }
                 };
                 let silent = human_duration(self.settings.policy.silent_after());
                 vec![
                     Todo::new(Repair, fill("On <nodes>, <repair>", &[&repair])),
-                    Todo::new(Otherwise, fill("Only if that fails, power <nodes> off, which stops what runs there: after <time> of silence the next run force-deletes the pods.", &[&silent])),
+                    Todo::new(
+                        Otherwise,
+                        fill(
+                            "Only if that fails, power <nodes> off, which stops what runs there: after <time> of silence the next run force-deletes the pods.",
+                            &[&silent],
+                        ),
+                    ),
                 ]
             }
             ReasonCode::Finalizers => {
@@ -292,26 +297,42 @@ impl RunRecord<'_> {
                         .with(kubectl.command(&["logs", "-n", "kosmos-system", "deployment/clustertree-cluster-manager", "--tail=50"])),
                 ]
             }
-            ReasonCode::VirtualNode | ReasonCode::EdgeNode | ReasonCode::LeafNode => vec![
-                Todo::new(RunsElsewhere, "<nodes> is a leaf node: repair it, or the link to it. Its own agent then ends <pods>."),
-            ],
+            ReasonCode::VirtualNode | ReasonCode::EdgeNode | ReasonCode::LeafNode => {
+                vec![Todo::new(
+                    RunsElsewhere,
+                    "<nodes> is a leaf node: repair it, or the link to it. Its own agent then ends <pods>.",
+                )]
+            }
             ReasonCode::LocalVolume => {
                 let ties = judged.reason.ties.iter();
-                let mut todos = ties.filter_map(|tie| self.of_tie(tie, judged, node)).collect_vec();
+                let mut todos = ties
+                    .filter_map(|tie| self.of_tie(tie, judged, node))
+                    .collect_vec();
                 todos.extend(self.bring_back(judged, node));
                 todos
             }
             ReasonCode::HostPath => {
                 let paths = pod.host_paths.iter().join(", ");
-                let copy = fill("<pods> keeps data in <paths> on the disk of <nodes>. Only if that may be lost, delete the pod by hand (book: Data on a dead node).", &[&paths]);
+                let copy = fill(
+                    "<pods> keeps data in <paths> on the disk of <nodes>. Only if that may be lost, delete the pod by hand (book: Data on a dead node).",
+                    &[&paths],
+                );
                 let mut todos = vec![Todo::new(GiveUp, copy)];
                 todos.extend(self.bring_back(judged, node));
                 todos
             }
-            ReasonCode::SharedDisk => vec![
-                Todo::new(BringBack, fill("<pods>: two machines would write to one disk if <nodes> is still on. Once you have SEEN it off, say so by annotation fencing/state=fenced, and the next run reaps; or <taint>.", &[&TAINT]))
-                    .harming(Harm::Pods, self.taint(node)),
-            ],
+            ReasonCode::SharedDisk => {
+                // A mark is enough only if no other rule keeps the pod.
+                let then = if judged.reason.asks == [code] {
+                    ", and the next run reaps"
+                } else {
+                    ""
+                };
+                vec![
+                    Todo::new(BringBack, fill("<pods>: two machines would write to one disk if <nodes> is still on. Once you have SEEN it off, say so by annotation fencing/state=fenced<then>; or <taint>.", &[&then, &TAINT]))
+                        .harming(Harm::Pods, self.taint(node)),
+                ]
+            }
             _ => vec![see_why(code)],
         }
     }
@@ -440,18 +461,24 @@ impl RunRecord<'_> {
             let is_untouched = self.outcome(it).is_some_and(OutcomeCode::left_untouched);
             !is_untouched && self.detaches_late(it)
         });
+        let before = |moves: Timestamp| {
+            let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, other nodes get the volumes that are attached to it: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe. If you cannot, scale what uses them to 0.";
+            Todo::new(PowerOff, fill(sentence, &[&clock(moves)]))
+        };
+        let moved = self.volumes_moved_at(&node.name);
         todos.push(if node.control_plane && self.facts.known_nodes().filter(is_unsure).count() > 1 {
             Todo::new(Reach, "Look at <nodes> before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.")
-        } else if let Some(moved) = self.volumes_moved_at(&node.name) {
+        } else if let Some(moved) = moved.filter(|moved| *moved <= self.facts.now) {
             let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW, and check for two writers: since <time>, other nodes may use its volumes.";
             Todo::new(SeeOff, fill(sentence, &[&clock(moved)]))
+        } else if let Some(moves) = moved {
+            before(moves)
         } else if reaped.is_empty() {
             Todo::new(PowerOff, "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data.")
         } else if !moves_volumes {
             Todo::new(PowerOff, "Power off, unless the console shows it booting: <nodes>. Old containers may still run there.")
         } else if self.was_acted_on(&node.name) {
-            let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, other nodes get the volumes that are attached to it: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe. If you cannot, scale what uses them to 0.";
-            Todo::new(PowerOff, fill(sentence, &[&clock(self.detached_at())]))
+            before(self.detached_at())
         } else {
             let sentence = "If the console of <nodes> does not show it booting, POWER IT OFF before the next run, then on again; its disk keeps its data. If you cannot, suspend the CronJob until you can: 6 minutes after the run, two machines may write to the volumes that are attached to <nodes>.";
             Todo::new(PowerOff, sentence)
