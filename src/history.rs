@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     codes::codes,
     facts::{Copies, NodeFacts, REPLACED_EARLY, Uid},
+    outcome::Trace,
     selector::is_name,
 };
 
@@ -85,6 +86,9 @@ remembered! {
         pub attached: bool,
         /// When it was reaped.
         pub at: Timestamp,
+        /// Whether it is gone, or only may be.
+        #[serde(default)]
+        pub trace: Trace,
     }
 
     /// What became of a node.

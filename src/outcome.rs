@@ -1,15 +1,19 @@
 //! The outcomes: what happened to a pod whose verdict was `reap`.
 
+use std::fmt::Display;
+
+use serde::Deserialize;
+
 use crate::codes::codes;
 
 /// Declares the outcomes. Each has a code, a sentence about the pod at hand, and a text for the
 /// documentation that says what the code means.
 macro_rules! outcomes {
-    ($($(#[$doc:meta])* $variant:ident $(($why:ident))? = $code:literal, $sentence:literal, $means:literal;)*) => {
+    ($($(#[$doc:meta])* $variant:ident $(($why:ident $(: $type:ty)?))? = $code:literal, $sentence:literal, $means:literal;)*) => {
         /// What happened to one pod in this run.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub enum Outcome {
-            $($(#[$doc])* $variant $((outcomes!(@type $why)))?,)*
+            $($(#[$doc])* $variant $((outcomes!(@type $($type)?)))?,)*
         }
 
         codes! {
@@ -35,7 +39,8 @@ macro_rules! outcomes {
             }
         }
     };
-    (@type $why:ident) => { String };
+    (@type) => { String };
+    (@type $type:ty) => { $type };
 }
 
 outcomes! {
@@ -63,7 +68,7 @@ outcomes! {
     Denied(message) = "denied", "The API server refused the delete: {message}",
         "RBAC or admission forbids the delete; the report has the message. Grant the permission, or change the policy that refuses.";
     /// The delete failed for any other cause. Holds the cause.
-    Failed(cause) = "failed", "It could not be deleted: {cause}",
+    Failed(cause: FailedTry) = "failed", "It could not be deleted: {cause}",
         "The delete failed otherwise; the report has the cause. The next run tries again.";
     /// The API server accepted the delete, but the pod is still there.
     StillThere = "still-there",
@@ -83,6 +88,65 @@ outcomes! {
         "A dry run, or you declined at the prompt: a real run would force-delete it.";
 }
 
+codes! {
+    /// What is known of a run's own delete of a pod.
+    #[derive(Default, Deserialize)]
+    pub enum Trace {
+        /// The run did not change the pod.
+        Untouched = "untouched",
+        /// A write was sent, and nothing proves that it had no effect.
+        MayBeGone = "may-be-gone",
+        /// The pod is gone.
+        #[default]
+        Gone = "gone",
+    }
+}
+
+impl Trace {
+    /// Reports whether the pod is gone, or may be.
+    pub fn may_be_gone(self) -> bool {
+        self != Self::Untouched
+    }
+}
+
+/// A delete that failed, and what that leaves of the pod.
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[display("{why}")]
+pub struct FailedTry {
+    why: String,
+    trace: Trace,
+}
+
+impl Outcome {
+    /// Makes the outcome of a pod whose delete was not sent, or certainly had no effect.
+    pub fn failed(why: &dyn Display) -> Self {
+        let (why, trace) = (why.to_string(), Trace::Untouched);
+        Self::Failed(FailedTry { why, trace })
+    }
+
+    /// Makes the outcome of a pod to which a write was sent that may have, or may yet get, an effect.
+    pub fn unsettled(why: &dyn Display) -> Self {
+        let (why, trace) = (why.to_string(), Trace::MayBeGone);
+        Self::Failed(FailedTry { why, trace })
+    }
+
+    /// Returns what is known of the run's own delete; `None` if the run only looked.
+    pub fn trace(&self) -> Option<Trace> {
+        Some(match self {
+            Self::Deleted | Self::Gone => Trace::Gone,
+            Self::StillThere | Self::Unverified(_) => Trace::MayBeGone,
+            Self::Failed(failed) => failed.trace,
+            Self::Changed(_)
+            | Self::NodeRecovered
+            | Self::NodeChanged(_)
+            | Self::OptedOut
+            | Self::Denied(_)
+            | Self::Interrupted(_) => Trace::Untouched,
+            Self::WouldDelete => return None,
+        })
+    }
+}
+
 impl OutcomeCode {
     /// Reports whether the pod could not be handled, so that the run exits with code 3.
     pub fn is_failure(self) -> bool {
@@ -95,16 +159,6 @@ impl OutcomeCode {
     /// Reports whether the pod is gone, or would be after a real run.
     pub fn went_well(self) -> bool {
         matches!(self, Self::Deleted | Self::Gone | Self::WouldDelete)
-    }
-
-    /// Reports whether the pod certainly still exists, unchanged. After other failures the pod may
-    /// be gone.
-    pub fn left_untouched(self) -> bool {
-        use OutcomeCode::{Changed, Denied, Interrupted, NodeChanged, NodeRecovered, OptedOut};
-        matches!(
-            self,
-            Changed | Denied | Interrupted | NodeChanged | NodeRecovered | OptedOut
-        )
     }
 
     /// Reports whether the run did anything to the pod, or tried to.

@@ -117,8 +117,11 @@ impl Cluster {
         leases: Option<(&Holders, Read<Arc<LeasesByNode>>)>,
     ) -> Result<NodeAgain, Outcome> {
         let name = &judged.name;
-        let unread =
-            |failure| Outcome::Failed(format!("node {name} could not be read again: {failure}"));
+        let unread = |failure| {
+            Outcome::failed(&format_args!(
+                "node {name} could not be read again: {failure}"
+            ))
+        };
         let changed = |how: &str| Outcome::NodeChanged(how.to_owned());
         let at = Instant::now();
         let read = self.node_objects(name).await;

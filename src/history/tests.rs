@@ -25,6 +25,7 @@ fn pod(number: usize, attached: bool) -> Reaped {
         owner_kind: Some("ReplicaSet".to_owned()),
         attached,
         at: at(0),
+        trace: Trace::Gone,
     }
 }
 
@@ -75,10 +76,10 @@ fn the_oldest_goes_first() {
         seen.push((nodes, before / 1_000, notes.len(), whole.len(), bare.len()));
     }
     let expected = [
-        (10, 71, 10, 10, 0),
-        (100, 711, 100, 58, 42),
-        (120, 853, 100, 57, 43),
-        (100, 1_841, 100, 22, 78),
+        (10, 78, 10, 10, 0),
+        (100, 786, 100, 52, 48),
+        (120, 943, 100, 52, 48),
+        (100, 1_916, 100, 21, 79),
     ];
     assert_eq!(seen, expected);
     // Even if all pods are dropped, too many bytes may be left.

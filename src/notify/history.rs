@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::{Cluster, Failure},
-    facts::{NodeFacts, Uid},
+    facts::NodeFacts,
     history::{self, CONFIG_MAP, LAST_REPORT, Notes, Reaped},
     judge::Judged,
-    outcome::Outcome,
     report::{
         RunRecord,
         text::{self, Screen},
@@ -43,11 +42,8 @@ pub async fn after(
     begun: Option<Notes>,
     at: Timestamp,
 ) {
-    let is_deleted = |uid: &Uid| {
-        let outcome = run.outcomes.get(uid);
-        matches!(outcome, Some(Outcome::Deleted | Outcome::Unverified(_)))
-    };
-    let deletes = run.plan.reaps().any(|judged| is_deleted(&judged.pod.uid));
+    let trace = |judged: &Judged| run.trace(judged).filter(|trace| trace.may_be_gone());
+    let deletes = run.plan.reaps().any(|judged| trace(judged).is_some());
     let namespace = &run.settings.history_namespace;
     let (Some(known), Some(begun)) = (&run.notes, begun) else {
         if deletes {
@@ -62,8 +58,8 @@ pub async fn after(
     for node in nodes(run) {
         let here = |judged: &&Judged| judged.pod.node.as_ref() == Some(&node.name);
         let pods = run.plan.reaps().filter(here);
-        let pods = pods.filter(|judged| is_deleted(&judged.pod.uid));
-        let pods = pods.map(|judged| Reaped {
+        let pods = pods.filter_map(|judged| Some((judged, trace(judged)?)));
+        let pods = pods.map(|(judged, trace)| Reaped {
             namespace: judged.pod.namespace.clone(),
             name: judged.pod.name.clone(),
             owner_kind: judged
@@ -74,6 +70,7 @@ pub async fn after(
                 .filter(|kind| history::is_word(kind)),
             attached: run.is_attached(judged),
             at,
+            trace,
         });
         let pods = pods.collect_vec();
         if !pods.is_empty() {

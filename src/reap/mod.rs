@@ -39,7 +39,7 @@ pub async fn reap(
         return BTreeMap::new();
     }
     // Only pods of nodes that were judged get a turn. The others keep this outcome.
-    let unjudged = Outcome::Failed("its node was never judged".to_owned());
+    let unjudged = Outcome::failed(&"its node was never judged");
     let mut outcomes = pods
         .iter()
         .map(|judged| (judged.pod.uid.clone(), unjudged.clone()))

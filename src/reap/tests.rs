@@ -69,14 +69,23 @@ impl simulated::Cluster for Changing {
     }
 }
 
-/// A run that has ended: its report, the requests that it sent and when, and its Events.
+/// A run that has ended: its report, the requests that it sent and when, its Events, and the data of the history.
 pub struct Ran {
     pub report: Result<Value, CouldNotRun>,
     pub trace: Vec<String>,
     pub events: Vec<Value>,
+    pub notes: Value,
 }
 
 impl Ran {
+    /// The note of node `ds06`; null if there is none.
+    pub fn note(&self) -> Value {
+        let note = self.notes["uid-ds06"].as_str();
+        note.map_or(Value::Null, |note| {
+            serde_json::from_str(note).expect("JSON")
+        })
+    }
+
     /// The name of each pod, with its outcome, or else its reason.
     pub fn pods(&self) -> Vec<String> {
         let report = self.report.as_ref().expect("a report");
@@ -130,6 +139,12 @@ pub async fn ran(
         report: report.map(|report| serde_json::to_value(report).expect("JSON")),
         trace: state.trace.clone(),
         events: state.cluster.events.clone(),
+        notes: state
+            .cluster
+            .objects
+            .history()
+            .map(|it| it["data"].clone())
+            .unwrap_or_default(),
     }
 }
 
@@ -360,6 +375,58 @@ async fn a_dry_run_only_reads() {
         matches!(unguarded, Err(CouldNotRun::Unguarded(_))),
         "{unguarded:?}"
     );
+}
+
+/// The history, empty.
+const HISTORY: &str = "ConfigMap pod-reaper/pod-reaper-history: {data: {}}";
+
+/// A delete whose response was lost may have had an effect, and is not forgotten. The note is taken back only if no pod was touched.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_may_be_gone_stays_noted() {
+    let lost = Fault::Status(504, true, true);
+    let failed = Fault::Status(504, true, false);
+    let page = Fault::Status(404, true, false);
+    for (faults, outcome, trace) in [
+        (vec![(Kind::Delete, lost)], "gone", Some("gone")),
+        (vec![(Kind::Delete, failed)], "deleted", Some("gone")),
+        (
+            vec![(Kind::Delete, failed); 4],
+            "failed",
+            Some("may-be-gone"),
+        ),
+        (
+            vec![(Kind::Delete, lost), (Kind::PodUids, page)],
+            "failed",
+            Some("may-be-gone"),
+        ),
+        (
+            vec![(Kind::PodUids, page)],
+            "unverified",
+            Some("may-be-gone"),
+        ),
+        (vec![(Kind::Delete, Fault::Denied(403))], "denied", None),
+        (
+            vec![(Kind::Delete, Fault::Busy(429, None)); 4],
+            "failed",
+            None,
+        ),
+        (vec![(Kind::Node, page)], "failed", None),
+    ] {
+        let mut left = faults.clone();
+        let fate = move |request: &Request| {
+            let is_met = left.first().is_some_and(|(kind, _)| *kind == request.kind);
+            Fate {
+                fault: is_met.then(|| left.remove(0).1),
+                ..Fate::default()
+            }
+        };
+        let all = format!("{FREE}\n{HISTORY}");
+        let ran = ran(DELETE, &all, ("{}", BEFORE_DELETES), fate).await;
+        assert_eq!(ran.pods(), [format!("db-0 {outcome}")], "{faults:?}");
+        let pod = &ran.note()["pods"][0];
+        assert_eq!(pod["trace"].as_str(), trace, "{faults:?}");
+        assert_eq!(ran.note().is_null(), trace.is_none(), "{faults:?}");
+    }
 }
 
 /// A pod of a Job that has finished, which its finalizer still holds, and a pod that goes.

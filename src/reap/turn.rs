@@ -219,7 +219,9 @@ impl Turn<'_> {
             };
             if is_unread {
                 let name = &as_judged.name;
-                Outcome::Failed(format!("node {name} could not be judged again: {reason}"))
+                Outcome::failed(&format_args!(
+                    "node {name} could not be judged again: {reason}"
+                ))
             } else {
                 Outcome::NodeChanged(reason.to_string())
             }
@@ -272,7 +274,7 @@ impl Turn<'_> {
         match is_wanted {
             Ok(false) => Ok(()),
             Ok(true) => Err(Outcome::Changed(how.to_owned())),
-            Err(failure) => Err(Outcome::Failed(format!(
+            Err(failure) => Err(Outcome::failed(&format_args!(
                 "whether something wants it or its PVCs could not be read again: {failure}"
             ))),
         }
@@ -288,7 +290,7 @@ impl Turn<'_> {
             Ok(_) => Err(Outcome::OptedOut),
             Err(Unread(why)) => {
                 let why = format!("its namespace could not be read again: {why}");
-                Err(Outcome::Failed(why))
+                Err(Outcome::failed(&why))
             }
         }
     }
@@ -305,7 +307,9 @@ impl Turn<'_> {
         } = self.run;
         let read = cluster.find::<RawPod>(&pod.namespace, &pod.name).await;
         let read = read.map_err(|failure| {
-            Outcome::Failed(format!("it changed and could not be read again: {failure}"))
+            Outcome::failed(&format_args!(
+                "it changed and could not be read again: {failure}"
+            ))
         });
         let raw = read?.ok_or(Outcome::Gone)?;
         if raw.metadata.uid != pod.uid {
@@ -349,7 +353,7 @@ impl Turn<'_> {
             _ => "this run did not delete the pod",
         };
         let sentence = outcome.sentence();
-        Outcome::Failed(format!(
+        Outcome::unsettled(&format_args!(
             "its phase was set to Failed, or may have been, so its Job may start another pod, and {consequence}. {sentence}"
         ))
     }
@@ -365,7 +369,7 @@ impl Turn<'_> {
         let Some(pause) = failure.pause(*tried) else {
             return Err(match failure.denial() {
                 Some(words) => Outcome::Denied(words),
-                None => Outcome::Failed(failure.to_string()),
+                None => Outcome::failed(failure),
             });
         };
         match self.run.stop.pause(pause).await {

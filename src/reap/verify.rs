@@ -59,8 +59,8 @@ impl Run<'_> {
                 (None, Ok(true)) => Outcome::StillThere,
                 (None, Err(failure)) => Outcome::Unverified(failure.to_string()),
                 (Some(_), Ok(false)) => Outcome::Gone,
-                (Some(cause), Ok(true)) => Outcome::Failed(cause.to_string()),
-                (Some(cause), Err(failure)) => Outcome::Failed(format!(
+                (Some(cause), Ok(true)) => Outcome::unsettled(cause),
+                (Some(cause), Err(failure)) => Outcome::unsettled(&format_args!(
                     "{cause}; whether it is gone could not be read: {failure}"
                 )),
             };

@@ -10,7 +10,7 @@ use crate::{
     facts::{ClusterFacts, Uid, Unneeded},
     history::{History, NodeState, Notes},
     judge::{Judged, Limit, Note, Plan, PodContext, ReasonCode, TieKind, Verdict},
-    outcome::{Outcome, OutcomeCode},
+    outcome::{Outcome, OutcomeCode, Trace},
     selector::Target,
     settings::Settings,
     words::{joined, natural},
@@ -163,10 +163,8 @@ impl RunRecord<'_> {
 
     /// Reports whether this run deleted a pod on the node, or may have.
     pub(crate) fn was_acted_on(&self, node: &str) -> bool {
-        self.pods_on(node).any(|judged| {
-            let code = self.outcome(judged);
-            code.is_some_and(|code| code.acted() && !code.left_untouched())
-        })
+        let mut pods = self.pods_on(node);
+        pods.any(|judged| self.trace(judged).is_some_and(Trace::may_be_gone))
     }
 
     /// Lists the Terminating pods, the worst damage first.
@@ -187,6 +185,11 @@ impl RunRecord<'_> {
     /// Returns what became of the pod, if the run came to it.
     pub(crate) fn outcome(&self, judged: &Judged) -> Option<OutcomeCode> {
         Some(self.outcomes.get(&judged.pod.uid)?.code())
+    }
+
+    /// Returns what is known of this run's own delete of the pod; `None` if it only looked.
+    pub(crate) fn trace(&self, judged: &Judged) -> Option<Trace> {
+        self.outcomes.get(&judged.pod.uid)?.trace()
     }
 }
 

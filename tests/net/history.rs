@@ -114,11 +114,18 @@ pub fn boot(objects: &mut [Value], dice: &mut Dice) {
     }
 }
 
-/// Says what is wrong about a note of a node whose pods were deleted.
-pub fn wrong_note(objects: &Objects, node: &Value, deleted: &[&str]) -> Option<String> {
+/// Says what is wrong about a note of a node whose pods were deleted. `is_whole` is whether all machines could be read.
+pub fn wrong_note(
+    objects: &Objects,
+    node: &Value,
+    deleted: &[&str],
+    is_whole: bool,
+) -> Option<String> {
     assert_ne!(ready(node), Some("True"));
     let uid = text(&node["metadata"]["uid"]);
-    let note = objects.history()?["data"][uid].as_str()?;
+    let Some(note) = objects.history()?["data"][uid].as_str() else {
+        return Some("it is not noted".to_owned());
+    };
     let note = serde_json::from_str::<Value>(note).unwrap_or_default();
     let id = |node: &Value| text(&node["status"]["nodeInfo"]["bootID"]).to_owned();
     let nodes = objects.objects.iter().filter(|it| it["kind"] == "Node");
@@ -131,7 +138,7 @@ pub fn wrong_note(objects: &Objects, node: &Value, deleted: &[&str]) -> Option<S
         "" => !id(node).is_empty() && !same.contains(&true),
         noted => noted != id(node) || !same.is_empty() && !same.contains(&false),
     };
-    if is_wrong {
+    if is_wrong && is_whole {
         return Some(format!("its boot ID is {noted:?}"));
     }
     let pods = note["pods"].as_array().into_iter().flatten();

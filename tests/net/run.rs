@@ -358,16 +358,17 @@ impl Ran {
         self.writes.iter().map(|write| write.uid.clone()).collect()
     }
 
-    /// The nodes of deleted pods, each with the names of these pods.
-    pub fn nodes_of_deleted(&self) -> Vec<(&Value, Vec<&str>)> {
+    /// The nodes of the pods that the run's deletes removed, whatever it was told of them, each with the names of these pods.
+    pub fn nodes_of_removed(&self) -> Vec<(&Value, Vec<&str>)> {
         let nodes = self.before.objects.iter().filter(|it| it["kind"] == "Node");
-        let deleted = nodes.map(|node| {
-            let here = self
-                .pods()
-                .filter(|pod| pod["outcome"] == DELETED && pod["node"] == node["metadata"]["name"]);
-            (node, here.map(|pod| text(&pod["name"])).collect::<Vec<_>>())
+        let removed = nodes.map(|node| {
+            let removed = self.writes.iter().filter(|write| write.removed);
+            let pods = removed.filter_map(|write| self.pod(&write.uid));
+            let here = pods.filter(|pod| pod["spec"]["nodeName"] == node["metadata"]["name"]);
+            let names = here.map(|pod| text(&pod["metadata"]["name"]));
+            (node, names.collect::<Vec<_>>())
         });
-        deleted.filter(|(_, pods)| !pods.is_empty()).collect()
+        removed.filter(|(_, pods)| !pods.is_empty()).collect()
     }
 
     fn pod(&self, uid: &str) -> Option<&Value> {

@@ -8,7 +8,7 @@ use crate::{
     facts::Ready,
     history::{CONFIG_MAP, NodeState, RememberedNode},
     judge::{Judged, Limit, ReasonCode, Tie, Verdict},
-    outcome::OutcomeCode,
+    outcome::{OutcomeCode, Trace},
     report::{
         NAMED,
         document::{Kind, Section, Tone},
@@ -95,7 +95,12 @@ impl<'a> Page<'a> {
             let (name, from) = (&noted.node, day(noted.first_reap));
             let earlier = match noted.pods.len().saturating_add(noted.more) {
                 0 => format!("Earlier: a run ended while it deleted pods of {name}; which ones is not known (ConfigMap {CONFIG_MAP})."),
-                count => format!("Force-deleted earlier on {name}, from {from} on: {count} (ConfigMap {CONFIG_MAP})."),
+                count => {
+                    let unsure = noted.pods.iter().filter(|pod| pod.trace != Trace::Gone).count();
+                    let unsure = (unsure > 0).then(|| format!("{unsure} may still be there; "));
+                    let unsure = prefixed("", unsure);
+                    format!("Force-deleted earlier on {name}, from {from} on: {count} ({unsure}ConfigMap {CONFIG_MAP}).")
+                }
             };
             let (back, others): (Vec<_>, Vec<_>) = sets.iter().partition(|set| set.is_back());
             let others = listed(&others, NAMED);

@@ -6,7 +6,7 @@ use super::Page;
 use crate::{
     codes::codes,
     judge::{Judged, ReasonCode, Verdict},
-    outcome::OutcomeCode,
+    outcome::{OutcomeCode, Trace},
     report::{
         NAMED, NAMES,
         document::{Kind, Line, Section, Tone},
@@ -154,11 +154,7 @@ impl<'a> Page<'a> {
 
     fn afterwards(&self) -> Section {
         let pods = self.pods(|it| {
-            it.verdict() == Verdict::Reap
-                && !self
-                    .run
-                    .outcome(it)
-                    .is_some_and(OutcomeCode::left_untouched)
+            it.verdict() == Verdict::Reap && self.run.trace(it) != Some(Trace::Untouched)
         });
         let notes = pods.pods.into_iter();
         let notes = notes.filter_map(|it| Some((self.run.note(it)?, it)));

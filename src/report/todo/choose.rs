@@ -15,7 +15,7 @@ use crate::{
     facts::{HANGS, KubeletSays, NodeFacts, PodFacts, Quorum, Ready, Storage, Stray},
     history::{NodeState, Reaped},
     judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
-    outcome::OutcomeCode,
+    outcome::Trace,
     report::{
         NAMED, NAMES,
         record::{Damage, RunRecord, clock, is_local},
@@ -194,7 +194,7 @@ impl RunRecord<'_> {
                 ),
             )
         }));
-        let is_untouched = outcome.is_some_and(|outcome| outcome.code().left_untouched());
+        let is_untouched = self.trace(judged) == Some(Trace::Untouched);
         let node = self.facts.known_node(pod);
         match judged.verdict() {
             _ if self.is_on_held_node(judged) => {}
@@ -457,10 +457,9 @@ impl RunRecord<'_> {
             .collect_vec();
         // Volumes that are attached to the node are detached after the delete of their pods, and then attached
         // elsewhere (`VolumeAttachment`).
-        let moves_volumes = reaped.iter().any(|it| {
-            let is_untouched = self.outcome(it).is_some_and(OutcomeCode::left_untouched);
-            !is_untouched && self.detaches_late(it)
-        });
+        let moves_volumes = reaped
+            .iter()
+            .any(|it| self.trace(it) != Some(Trace::Untouched) && self.detaches_late(it));
         let before = |moves: Timestamp| {
             let sentence = "POWER <nodes> OFF BEFORE <time>. From then on, other nodes get the volumes that are attached to it: if <nodes> is still on, two machines may write to them. Waiting for <nodes> is no longer safe. If you cannot, scale what uses them to 0.";
             Todo::new(PowerOff, fill(sentence, &[&clock(moves)]))
