@@ -85,8 +85,7 @@ pub struct ClusterFacts {
     /// here was not looked up.
     pub nodes: BTreeMap<String, Read<Option<NodeFacts>>>,
     pub node_counts: NodeCounts,
-    /// The `VolumeAttachments`, by the name of their node.
-    pub attachments: BTreeMap<String, Vec<Attachment>>,
+    pub attachments: Attachments,
     /// The number of nodes in the cluster, Ready ones included.
     pub node_count: usize,
     /// The active pods in matching namespaces, by node: pods that have not finished and whose
@@ -203,6 +202,24 @@ pub fn whole_seconds<T: Copy + Into<Option<Timestamp>>, S: Serializer>(
     to: S,
 ) -> Result<S::Ok, S::Error> {
     (*at).into().map(|at| format!("{at:.0}")).serialize(to)
+}
+
+/// The `VolumeAttachments`, by the name of their node.
+#[derive(Debug, Clone)]
+pub struct Attachments(pub Read<BTreeMap<String, Vec<Attachment>>>);
+
+impl Default for Attachments {
+    fn default() -> Self {
+        Self(Err(Unread("they were not looked up".to_owned())))
+    }
+}
+
+impl Attachments {
+    /// Lists those of a node.
+    pub fn on(&self, node: &str) -> Read<&[Attachment]> {
+        let all = self.0.as_ref().map_err(Unread::clone)?;
+        Ok(all.get(node).map_or(&[], Vec::as_slice))
+    }
 }
 
 /// The number of real nodes, for the breaker.

@@ -203,6 +203,11 @@ impl RawVolume {
         bound.is_empty() || bound == claim.as_str()
     }
 
+    /// Reports whether something may attach the volume to a node: it is no directory of a node.
+    pub fn may_be_attached(&self) -> bool {
+        self.spec.local.is_none() && self.spec.host_path.is_none()
+    }
+
     /// Returns the CSI driver, if the volume is a writable disk for one machine.
     pub fn driver_of_disk(&self) -> Option<&str> {
         let VolumeSpec {

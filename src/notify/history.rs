@@ -68,7 +68,7 @@ pub async fn after(
                 .as_ref()
                 .map(|owner| owner.kind.clone())
                 .filter(|kind| history::is_word(kind)),
-            attached: run.is_attached(judged),
+            attached: run.may_be_attached(judged),
             at,
             trace,
         });

@@ -769,3 +769,28 @@ async fn each_printed_command_names_the_cluster_that_was_typed() {
         "{commands}"
     );
 }
+
+/// A list of VolumeAttachments that fails says nothing about the volumes, also after the deletes.
+#[tokio::test(start_paused = true)]
+async fn volumes_of_which_nobody_knows_move() {
+    let cluster = "{Pod shop/db-0: {uses: data}, PersistentVolume pv: {claim: shop/data}}";
+    for status in [403, 500] {
+        for (args, expected) in [
+            ("--dry-run", "POWER IT OFF before the next run"),
+            (DELETE, "POWER ds06 OFF BEFORE"),
+        ] {
+            let fate = move |request: &Request| Fate {
+                fault: (request.kind == Kind::AttachmentRows)
+                    .then_some(Fault::Status(status, false, false)),
+                ..Fate::default()
+            };
+            let report = ran(args, cluster, ("{}", START), fate).await.report;
+            let report = report.expect("a report");
+            let step = &report["pods"][0]["steps"][0];
+            let what = step["what"].as_str().expect("a sentence");
+            assert!(what.contains(expected), "{status} {args}: {report:#}");
+            assert_eq!(step["when"], "now", "{report:#}");
+            assert_eq!(report["nodes"][0]["volumeAttachments"], Value::Null);
+        }
+    }
+}

@@ -117,12 +117,11 @@ impl RunRecord<'_> {
         }
         let now = self.facts.now;
         let here = self.pods_on(name);
-        let attached = self.facts.attachments.get(name);
         let entry = NodeEntry {
             name: name.to_owned(),
             ready: "unread",
             pods: tally(Verdict::ALL, here.map(Judged::verdict)),
-            volume_attachments: attached.cloned().unwrap_or_default(),
+            volume_attachments: self.facts.attachments.on(name).ok().map(<[_]>::to_vec),
             ..NodeEntry::default()
         };
         let Some(node) = known else {

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     exit::Exit,
-    facts::{ClusterFacts, Uid, Unneeded},
+    facts::{ClaimFacts, ClusterFacts, Place, Read, Storage, Uid, Unneeded},
     history::{History, NodeState, Notes},
     judge::{Judged, Limit, Note, Plan, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode, Trace},
@@ -122,17 +122,27 @@ impl RunRecord<'_> {
     }
 
     /// Reports whether a volume of the pod is attached to its node (`VolumeAttachment`).
-    pub(crate) fn is_attached(&self, judged: &Judged) -> bool {
-        let attached = judged
-            .pod
-            .node
-            .as_ref()
-            .and_then(|node| self.facts.attachments.get(node));
-        let mut attached = attached
-            .into_iter()
-            .flatten()
-            .filter_map(|it| it.volume.as_ref());
-        attached.any(|name| judged.volumes().any(|volume| volume.name == *name))
+    pub(crate) fn is_attached(&self, judged: &Judged) -> Read<bool> {
+        let claims = judged.storage.iter().flat_map(Storage::claims);
+        let is_never_attached = |it: &&ClaimFacts| it.attaches == Some(Ok(false));
+        let volumes = claims.filter(|it| !is_never_attached(it));
+        let volumes = volumes.filter_map(|claim| Some(&claim.read.bound()?.volume));
+        let mut names = volumes
+            .filter(|volume| matches!(volume.storage, Place::Driver | Place::StrictLocal))
+            .map(|volume| &volume.name)
+            .peekable();
+        let Some(node) = judged.pod.node.as_ref().filter(|_| names.peek().is_some()) else {
+            return Ok(false);
+        };
+        let attached = self.facts.attachments.on(node)?;
+        let attached = attached.iter().filter_map(|it| it.volume.as_ref());
+        let attached = attached.collect_vec();
+        Ok(names.any(|name| attached.contains(&name)))
+    }
+
+    /// Reports whether a volume of the pod is attached to its node, or may be.
+    pub(crate) fn may_be_attached(&self, judged: &Judged) -> bool {
+        self.is_attached(judged).unwrap_or(true)
     }
 
     /// Reports whether another node gets a volume of the pod only 6 minutes after the delete. Kubernetes detaches at
@@ -142,7 +152,7 @@ impl RunRecord<'_> {
         let node = self.facts.known_node(&judged.pod);
         node.is_some_and(|node| !node.out_of_service)
             && judged.unneeded() != Some(Unneeded::Namespace)
-            && self.is_attached(judged)
+            && self.may_be_attached(judged)
     }
 
     /// Returns the moment by which the volumes of pods that are deleted now are detached.

@@ -130,8 +130,8 @@ in_json! {
         pub leaf_marks: Vec<String>,
         /// Its Terminating pods by verdict.
         pub pods: BTreeMap<Verdict, usize>,
-        /// Volumes still attached to it.
-        pub volume_attachments: Vec<Attachment>,
+        /// Volumes still attached to it; null if they were not read.
+        pub volume_attachments: Option<Vec<Attachment>>,
     }
 
     /// A pod.

@@ -231,9 +231,9 @@ pub(super) fn storage_of(
     facts: &ClusterFacts,
     claims: &BTreeMap<Key, ClaimRead>,
 ) -> Storage {
-    let attachments = pod.node.as_ref().and_then(|it| facts.attachments.get(it));
+    let attachments = pod.node.as_ref().map(|node| facts.attachments.on(node));
     let is_attached = |volume: &VolumeFacts| {
-        let mut attached = attachments.into_iter().flatten();
+        let mut attached = attachments.iter().flatten().copied().flatten();
         attached.any(|it| it.volume.as_ref() == Some(&volume.name))
     };
     let claim_of = |named: &ClaimName| {

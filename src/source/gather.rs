@@ -20,7 +20,10 @@ use super::{
 use crate::{
     cluster::MAX_IN_FLIGHT,
     exit::Result,
-    facts::{ClusterFacts, HANGS, Namespaces, NodeCounts, PodFacts, PodsOf, Read, Storage, Unread},
+    facts::{
+        Attachments, ClusterFacts, HANGS, Namespaces, NodeCounts, PodFacts, PodsOf, Read, Storage,
+        Unread,
+    },
     judge::{MAX_NODES_IGNORED, PodContext, selectors},
     kubernetes::{RawDriver, RawNode, RawStatefulSet},
     settings::Settings,
@@ -70,8 +73,10 @@ pub async fn gather<S: Source>(
         }),
     );
     facts.nodes = nodes;
-    facts.attachments = attachments.unwrap_or_default();
-    facts.attachments.values_mut().for_each(|all| all.sort());
+    facts.attachments = Attachments(attachments);
+    let all = facts.attachments.0.iter_mut();
+    all.flat_map(BTreeMap::values_mut)
+        .for_each(|of_node| of_node.sort());
     let lists = lists.into_iter().map(|(list, pods)| Ok((list, pods?)));
     let mut lists = lists.collect::<Result<PodLists>>()?;
     let asked_uid = asked.as_ref().map(|pod| pod.uid.clone());

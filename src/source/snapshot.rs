@@ -384,6 +384,11 @@ impl Saved {
         let has_disks = self
             .all::<RawVolume>()
             .any(|it| it.driver_of_disk().is_some());
+        let may_attach = self.all().any(RawVolume::may_be_attached);
+        let of_set = |pod: &RawPod| {
+            pod.metadata.terminating() && pod.uses_claims() && pod.facts().stateful_set().is_some()
+        };
+        let of_sets = self.all().any(of_set);
         // Without -A, kubectl saves the pods of one namespace only, but still saves all namespaces.
         let pods = self.all().map(|pod: &RawPod| &pod.metadata.namespace);
         let one = pods.unique().count() == 1 && self.all::<RawNamespace>().count() != 1;
@@ -411,8 +416,12 @@ impl Saved {
                 "csidrivers (whether anything attaches a disk)",
             ),
             (
-                has_disks && !self.is_saved::<RawAttachment>(),
-                "volumeattachments (which volumes have to be detached)",
+                may_attach && !self.is_saved::<RawAttachment>(),
+                "volumeattachments (which volumes other nodes get)",
+            ),
+            (
+                of_sets && !self.is_saved::<RawStatefulSet>(),
+                "statefulsets (how many other pods are Ready)",
             ),
         ];
         let missing = missing.iter().filter(|(is_missing, _)| *is_missing);
@@ -457,6 +466,9 @@ impl Source for Saved {
     }
 
     async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
+        if !self.is_saved::<RawAttachment>() {
+            return Err(not_saved::<RawAttachment>());
+        }
         let attachments = self.all::<RawAttachment>().cloned();
         let by_node = attachments.map(RawAttachment::into_facts).into_group_map();
         Ok(by_node.into_iter().collect())

@@ -17,7 +17,7 @@ pub(super) async fn find_strays<S: Source>(
     facts: &mut ClusterFacts,
 ) {
     let nodes = rows.names().collect::<BTreeSet<_>>();
-    for (node, attachments) in &facts.attachments {
+    for (node, attachments) in facts.attachments.0.iter().flatten() {
         if !nodes.contains(node) {
             let strays = attachments.iter().map(|attachment| Stray::Attachment {
                 node: node.clone(),

@@ -545,3 +545,59 @@ fn no_line_suspends_a_cronjob() {
         assert!(!said.contains("cronjob"), "{said}");
     }
 }
+
+/// Whether the volumes of a dead node move is not known of a file without VolumeAttachments.
+#[test]
+fn attachments_that_were_not_read_are_not_none() {
+    let state = |more: &str| {
+        let ready = node("ds02", true, "") + &node("ds03", true, "");
+        let stuck = pod("ds01", "web-0", "uses: net");
+        node("ds01", false, "")
+            + &ready
+            + &stuck
+            + "PersistentVolume net: {claim: impala/net}\n"
+            + more
+    };
+    let said = page(&state(""), &[]);
+    for expected in [
+        "DATA Not known: whether volumes are attached to ds01 (the file has no volumeattachments: they were not saved, or there are none). Assume that those of these pods move: impala/web-0.",
+        "POWER IT OFF before the next run",
+        "CAN WAIT UNTIL MORNING Nothing can wait.",
+        "volumeattachments (which volumes other nodes get)",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    // Another volume is attached, so that the list was read.
+    let said = page(
+        &state("VolumeAttachment csi: {node: ds02, volume: other}\n"),
+        &[],
+    );
+    assert!(
+        said.contains("DATA None on ds01.") && said.contains("All of it, if"),
+        "{said}"
+    );
+    // Nothing attaches a volume of the node itself.
+    let local = state("").replace(
+        "{claim: impala/net}",
+        "{claim: impala/net, on: ds01, spec: {local: {path: /d}}}",
+    );
+    let said = page(&local, &[]);
+    assert!(
+        !said.contains("Not known") && !said.contains("(which volumes other nodes get)"),
+        "{said}"
+    );
+}
+
+/// Whether a StatefulSet has other Ready pods is not known of a file without StatefulSets.
+#[test]
+fn sets_that_were_not_read_are_named() {
+    let ready = node("ds02", true, "") + &node("ds03", true, "");
+    let state = node("ds01", false, "") + &ready + &local("ds01", "db-0", "data-db-0");
+    let said = page(&state, &[]);
+    for expected in [
+        "DATA impala/db-0: data on ds01; whether other pods are Ready is not known.",
+        "statefulsets (how many other pods are Ready)",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}

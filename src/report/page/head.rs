@@ -183,8 +183,15 @@ impl<'a> Page<'a> {
             let name = &node.noted.node;
             format!("Containers of pods that were deleted MAY have run on {name}{until}, beside their replacements.")
         });
+        let moves = self.pods(|it| {
+            let may_go = matches!(it.verdict(), Verdict::Reap | Verdict::Wait);
+            may_go && of_dead(it) && run.is_attached(it).is_err()
+        });
+        let cause = prefixed("", facts.attachments.0.as_ref().err());
         let texts = [
             joined(back, " "),
+            // No VolumeAttachment was read, and the PVCs of these pods have volumes that something may attach.
+            moves.say(fill("Not known: whether volumes are attached to <nodes> (<cause>). Assume that those of these pods move: <pods>.", &[&cause])),
             // The volume's affinity or the pod's hostPath; status.readyReplicas is 0.
             alone.say(fill("<names>: data on <nodes>; no other pod of its StatefulSet is Ready.", &[&names])),
             // The affinity or hostPath; no StatefulSet counts the others, or it was not read.

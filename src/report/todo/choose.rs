@@ -372,11 +372,21 @@ impl RunRecord<'_> {
                     ),
                 )
             } else {
+                let set = judged.storage.as_ref().and_then(|it| it.set.as_ref());
+                let again = match (pod.stateful_set(), set) {
+                    (None, _) | (Some(_), Some(Ok(_))) => {
+                        "Nobody makes this PVC again: create it, empty, once the pod is gone."
+                            .to_owned()
+                    }
+                    (Some(name), _) => format!(
+                        "Whether StatefulSet {name} makes this PVC again is not known: it was not read."
+                    ),
+                };
                 Todo::new(
                     GiveUp,
                     fill(
-                        "Only if <nodes> is lost for good, give up the data of <pods>: delete PVC <claim>.<held> A run <time> later deletes the pod. Nobody makes this PVC again: create it, empty, once the pod is gone.",
-                        &[pvc, &held, &later],
+                        "Only if <nodes> is lost for good, give up the data of <pods>: delete PVC <claim>.<held> A run <time> later deletes the pod. <again>",
+                        &[pvc, &held, &later, &again],
                     ),
                 )
             },
