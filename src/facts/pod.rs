@@ -31,6 +31,8 @@ pub struct PodFacts {
     /// The workload as people know it: the Deployment above a `ReplicaSet`, the `CronJob` above a
     /// Job, both deduced from names; otherwise the owner.
     pub workload: Option<Owner>,
+    /// The owners besides `owner`. The error says that there are too many to keep.
+    pub other_owners: Read<Vec<Owner>>,
     /// The API version and UID of the owner, if it is the pod's controller.
     pub controller: Option<Identity>,
     /// The request to delete the pod; `None` if the pod is not Terminating.

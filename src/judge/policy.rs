@@ -24,7 +24,7 @@ pub struct Policy {
     #[cfg_attr(test, schemars(with = "i64"))]
     pub reap_older_than: SignedDuration,
 
-    /// Leave pods of this kind of owner, such as StatefulSet or sts, to you; also applies to the
+    /// Leave pods with an owner of this kind, such as StatefulSet or sts, to you; also applies to the
     /// Deployment or CronJob above the owner. Repeatable, or separated by commas
     #[arg(id = "manual_owner_kind", long = "manual-owner-kind", value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     pub manual_owner_kinds: Vec<String>,
@@ -106,12 +106,29 @@ const BUILT_IN: [(&str, &str); 7] = [
     ("rc", "ReplicationController"),
 ];
 
+/// Kinds that stand above the owner of a pod, and that nothing in the pod names: the short name, the kind, and the kind
+/// of the owner.
+const ABOVE: [(&str, &str, &str); 3] = [
+    ("ro", "Rollout", "ReplicaSet"),
+    ("dc", "DeploymentConfig", "ReplicationController"),
+    ("", "JobSet", "Job"),
+];
+
 /// Parses a kind of owner, or kubectl's short name of one. Probable typing errors are refused: a
 /// kind that no owner has would protect nothing.
 pub fn kind(text: &str) -> Result<String, String> {
     let kind = text.trim();
     if kind.is_empty() {
         return Err("it is empty; write a kind such as StatefulSet".to_owned());
+    }
+    let mut above = ABOVE.iter();
+    if let Some((_, above, owner)) =
+        above.find(|(short, above, _)| short.eq_ignore_ascii_case(kind) || same_kind(above, kind))
+    {
+        return Err(format!(
+            "a pod does not name the {above} above it, so this would protect nothing; write {owner}, or annotate its pods with \
+             pod-reaper.io/skip: \"true\""
+        ));
     }
     let mut named = BUILT_IN.iter();
     if let Some((_, kind)) = named.find(|(short, _)| short.eq_ignore_ascii_case(kind)) {

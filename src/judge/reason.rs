@@ -121,7 +121,7 @@ reasons! {
          - a CSI volume without an attach step whose file system or attributes show that it is a single-machine disk;\n\
          - or the disk of a KubeVirt virtual machine.";
     OwnerKind = "owner-kind" => Manual,
-        "Its owner, or the workload above it, is of a kind that --manual-owner-kind names: you chose to decide yourself.";
+        "One of its owners, or the Deployment or CronJob above it, is of a kind that --manual-owner-kind names: you chose to decide yourself.";
     Stuck = "stuck-on-not-ready-node" => Reap,
         "It is stuck Terminating on a NotReady node, and no other rule keeps it.";
     MassOutage = "mass-outage" => Wait,
@@ -240,6 +240,11 @@ pub enum Cause {
     /// The kind of this owner is one of `--manual-owner-kind`.
     #[display("It belongs to {_0}, and --manual-owner-kind names that kind.")]
     OwnerKind(Owner),
+    /// The pod has more owners than are kept.
+    #[display(
+        "Whether --manual-owner-kind names the kind of one of its owners is not known: {_0}."
+    )]
+    TooManyOwners(Unread),
     /// No rule keeps the pod. The facts by which nothing wants it or its PVCs again must still be true
     /// when it is deleted.
     #[display("It is stuck Terminating on a NotReady node, and no rule keeps it.")]
@@ -342,7 +347,7 @@ pub enum Seen {
     /// The node is known to be off by this mark.
     #[display("Its node is known to be off: {_0}.")]
     Fenced(String),
-    /// No kind of these owners, each above the one before, is one of `named`.
+    /// No kind of these owners is one of `named`.
     #[display("It belongs to {}; --manual-owner-kind names {}.", owned_by(owners), joined(named, ", ").as_deref().unwrap_or("no kind"))]
     OtherOwners {
         owners: Vec<String>,
@@ -521,7 +526,7 @@ impl Cause {
             Self::Pinned { .. } | Self::Confined(_) => ReasonCode::LocalVolume,
             Self::HostPath(_) => ReasonCode::HostPath,
             Self::SharedDisk(_) => ReasonCode::SharedDisk,
-            Self::OwnerKind(_) => ReasonCode::OwnerKind,
+            Self::OwnerKind(_) | Self::TooManyOwners(_) => ReasonCode::OwnerKind,
             Self::Stuck { .. } => ReasonCode::Stuck,
         }
     }

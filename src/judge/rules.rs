@@ -72,7 +72,7 @@ rules! {
         SharedDisk,
             "Could two machines write to its disk, and is its node not fenced?" => shared_disk;
         OwnerKind,
-            "Is the kind of its owner, or of the workload above it, one of --manual-owner-kind?" => owner_kind;
+            "Is the kind of an owner, or of the workload above it, one of --manual-owner-kind?" => owner_kind;
     }
 }
 
@@ -379,18 +379,27 @@ fn owner_kind(case: &PodContext<'_>) -> Finding {
         manual_owner_kinds, ..
     } = case.policy;
     let PodFacts {
-        owner, workload, ..
+        owner,
+        workload,
+        other_owners,
+        ..
     } = case.pod;
-    // The pod's owner, and the workload above it if the workload is another object.
+    // The pod's owner, the workload above it if the workload is another object, and all other owners.
     let owners = owner
         .iter()
-        .chain(workload.iter().filter(|_| workload != owner));
+        .chain(workload.iter().filter(|_| workload != owner))
+        .chain(other_owners.iter().flatten());
     let flagged = |owner: &&Owner| {
         let mut kinds = manual_owner_kinds.iter();
         kinds.any(|kind| same_kind(kind, &owner.kind))
     };
     match owners.clone().find(flagged) {
         Some(owner) => Err(Cause::OwnerKind(owner.clone())),
+        None if let Err(why) = other_owners
+            && !manual_owner_kinds.is_empty() =>
+        {
+            Err(Cause::TooManyOwners(why.clone()))
+        }
         None => Ok(Seen::OtherOwners {
             owners: owners.map(|owner| owner.kind.clone()).collect(),
             named: manual_owner_kinds.clone(),

@@ -199,10 +199,10 @@ pub(super) fn none_of(none: NoTie, claims: &Read<Vec<String>>) -> String {
     }
 }
 
-/// Names the kinds of owners, each above the one before.
+/// Names the kinds of owners, and of the workload above.
 pub(super) fn owned_by(kinds: &[String]) -> String {
     let kinds = kinds.iter().map(|kind| format!("a {kind}"));
-    joined(kinds, ", which belongs to ").unwrap_or_else(|| "no owner".to_owned())
+    joined(kinds, " and ").unwrap_or_else(|| "no owner".to_owned())
 }
 
 /// Formats the last heartbeat of a machine, its age and its source, as a sentence.

@@ -1,6 +1,6 @@
 //! Pods: their fields, and their conversion to facts.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ptr};
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
@@ -435,6 +435,13 @@ impl RawPod {
             api_version: owner.api_version.clone(),
             uid: owner.uid.clone(),
         });
+        let others = metadata.owner_references.iter();
+        let others = others.filter(|it| owner.is_none_or(|owner| !ptr::eq(*it, owner)));
+        let other_owners = if metadata.owner_references.len() > MAX_ITEMS_KEPT {
+            Err(Unread(format!("it has more than {MAX_ITEMS_KEPT} owners")))
+        } else {
+            Ok(others.map(Owner::from).collect())
+        };
         let owner = owner.map(Owner::from);
         let own_disk = spec.volumes.0.iter().find_map(|volume| {
             let name = full_name("", &volume.name, "without a name");
@@ -450,6 +457,7 @@ impl RawPod {
             node: self.node(),
             workload: owner.as_ref().map(|owner| self.workload(owner)),
             owner,
+            other_owners,
             controller,
             deletion: metadata.deletion(),
             phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
