@@ -162,14 +162,17 @@ pub struct Renewal {
 }
 
 /// Returns the time since which a node has been NotReady, as known at `now`: the later of the times
-/// of its condition (`said`) and its taint (`tainted`). A condition's time in the future is
-/// ignored, because that kubelet's clock is wrong.
+/// of its condition (`said`) and its taint (`tainted`). A time in the future is no time.
 pub fn not_ready_since(
     said: Option<Timestamp>,
     tainted: Option<Timestamp>,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    said.filter(|since| *since <= now).max(tainted)
+    [said, tainted]
+        .into_iter()
+        .flatten()
+        .filter(|since| *since <= now)
+        .max()
 }
 
 entry! {
