@@ -162,13 +162,29 @@ pub enum Stray {
     Attachment { node: String, attachment: String },
 }
 
+/// An annotation or label `pod-reaper.io/skip` that opts an object out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skip {
+    /// Its value.
+    pub value: String,
+    /// The moment at which it ends; `None` if it does not.
+    pub until: Option<Timestamp>,
+}
+
+impl Skip {
+    /// Reports whether the object is still opted out at `now`.
+    pub fn holds(&self, now: Timestamp) -> bool {
+        self.until.is_none_or(|until| until > now)
+    }
+}
+
 /// The namespaces, by name.
 pub type Namespaces = BTreeMap<String, NamespaceFacts>;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamespaceFacts {
-    /// The value of `pod-reaper.io/skip` that opts the namespace out, if one does.
-    pub opted_out: Option<String>,
+    /// What opts the namespace out, if something does.
+    pub opted_out: Option<Skip>,
     /// True if the deletion of the namespace was requested, so that everything in it is deleted.
     pub deleted: bool,
 }

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, fmt};
 use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Read, Uid, Unread, whole_seconds};
+use super::{Read, Skip, Uid, Unread, whole_seconds};
 use crate::codes::{codes, entry};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -61,8 +61,8 @@ pub struct NodeFacts {
     /// True if nothing keeps new pods off the node: it is not cordoned, and no taint reserves it
     /// for the cluster itself.
     pub open: bool,
-    /// The value of `pod-reaper.io/skip`, annotation or label, that opts the node out, if one does.
-    pub opted_out: Option<String>,
+    /// What opts the node out, if something does.
+    pub opted_out: Option<Skip>,
 }
 
 impl NodeFacts {

@@ -6,7 +6,7 @@ use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Heartbeat, NamespaceFacts, Read, ResourceVersion, Uid,
+    Heartbeat, NamespaceFacts, Read, ResourceVersion, Skip, Uid,
     claim::{ClaimName, SetFacts, Storage, Unneeded},
 };
 use crate::codes::entry;
@@ -47,8 +47,8 @@ pub struct PodFacts {
     pub containers: Containers,
     /// True if the pod mirrors a static pod.
     pub mirror: bool,
-    /// The value of `pod-reaper.io/skip`, annotation or label, that opts the pod out, if one does.
-    pub opted_out: Option<String>,
+    /// What opts the pod out, if something does.
+    pub opted_out: Option<Skip>,
     pub in_namespace: Read<NamespaceFacts>,
     /// Annotation `pod-reaper.io/after-reap`.
     pub after_reap: Option<String>,
@@ -159,12 +159,14 @@ impl PodFacts {
         self.owner.as_ref().filter(|_| self.controller.is_some())
     }
 
-    /// Returns what opts the pod out by `pod-reaper.io/skip`, the pod or its namespace, and the value.
-    pub fn opts_out(&self) -> Option<(OptOut, &String)> {
+    /// Returns what opts the pod out at `now` by `pod-reaper.io/skip`: the pod or its namespace.
+    pub fn opts_out(&self, now: Timestamp) -> Option<(OptOut, &Skip)> {
         let namespace = self.in_namespace.as_ref().ok();
-        let of_pod = self.opted_out.as_ref().map(|value| (OptOut::Pod, value));
+        let of_pod = self.opted_out.as_ref().map(|skip| (OptOut::Pod, skip));
         let of_namespace = namespace.and_then(|it| it.opted_out.as_ref());
-        of_pod.or(of_namespace.map(|value| (OptOut::Namespace, value)))
+        let of_namespace = of_namespace.map(|skip| (OptOut::Namespace, skip));
+        let mut both = of_pod.into_iter().chain(of_namespace);
+        both.find(|(_, skip)| skip.holds(now))
     }
 
     /// Returns the name of the `apps` `StatefulSet` that controls the pod; `None` if none does.

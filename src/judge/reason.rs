@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     sentence::{
         KEEPS_NOBODY_OUT, containers_run, deleted, kubelet_reports, last_heartbeat, none_of,
-        not_ready_for, of_leaf, of_the_cut, owned_by, signs_of_life, silent_from, stuck_later,
-        treated_as_true, unread_facts, without_node, writes_to,
+        not_ready_for, of_leaf, of_the_cut, opted_out_until, owned_by, signs_of_life, silent_from,
+        stuck_later, unread_facts, without_node, writes_to,
     },
     tie::Tie,
 };
@@ -20,7 +20,7 @@ use crate::{
     codes::codes,
     facts::{
         Containers, Heartbeat, KubeletSays, Leaf, LeafKind, OptOut, Owner, Quorum, Read, Ready,
-        Unneeded, Unread,
+        Skip, Unneeded, Unread,
     },
     words::{human_duration, joined, prefixed},
 };
@@ -64,7 +64,7 @@ reasons! {
         "A kubelet makes it from a file on its node (a static pod), and would make it again.";
     OptedOut = "opted-out" => Leave,
         "The pod, its namespace or its node has pod-reaper.io/skip, as annotation or label, with \
-         any value but false.";
+         any value but false. An annotation whose value is a time, such as 2026-01-31T03:00:00Z, ends then.";
     NodeGone = "node-gone" => Leave,
         "It has no node any more, and no finalizer except the Job controller's. Kubernetes' pod garbage collector deletes it, usually within a minute.";
     NodeReady = "node-ready" => Leave,
@@ -154,8 +154,8 @@ pub enum Cause {
     )]
     Mirror,
     /// `pod-reaper.io/skip` has a value that opts the pod out.
-    #[display("{by} is opted out by pod-reaper.io/skip.{}", treated_as_true(value))]
-    OptedOut { by: OptOut, value: String },
+    #[display("{by} is opted out by pod-reaper.io/skip.{}", opted_out_until(skip))]
+    OptedOut { by: OptOut, skip: Skip },
     /// The node does not exist any more; `None` if the pod was never assigned to one.
     #[display("{}; the pod garbage collector takes care of it.", without_node(_0.as_deref()))]
     NodeGone(Option<String>),

@@ -97,11 +97,12 @@ fn mirror_pod(case: &PodContext<'_>) -> Finding {
 
 fn opted_out(case: &PodContext<'_>) -> Finding {
     let node = case.known().and_then(|node| node.opted_out.as_ref());
-    let of_node = node.map(|value| (OptOut::Node, value));
-    match case.pod.opts_out().or(of_node) {
-        Some((by, value)) => Err(Cause::OptedOut {
+    let of_node = node.filter(|skip| skip.holds(case.now));
+    let of_node = of_node.map(|skip| (OptOut::Node, skip));
+    match case.pod.opts_out(case.now).or(of_node) {
+        Some((by, skip)) => Err(Cause::OptedOut {
             by,
-            value: value.clone(),
+            skip: skip.clone(),
         }),
         None => Ok(Seen::NoOptOut),
     }

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     facts::{
         AffinityTerm, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, Place, Read, Requirement,
-        SignBy,
+        SignBy, Skip,
     },
     words::{about, human_duration, joined},
 };
@@ -174,12 +174,17 @@ pub(super) fn not_ready_for(time: Option<SignedDuration>, threshold: SignedDurat
     }
 }
 
-/// Says that the value of `pod-reaper.io/skip` is unusual, as a sentence to follow others.
-pub(super) fn treated_as_true(value: &str) -> String {
-    if value == "true" {
-        return String::new();
+/// Says when an opt-out ends, or that its value is unusual, as a sentence to follow others.
+pub(super) fn opted_out_until(Skip { value, until }: &Skip) -> String {
+    match until {
+        Some(until) => format!(" That ends at {until:.0}."),
+        None if value == "true" => String::new(),
+        None => {
+            format!(
+                " Its value {value:?} is neither true, false nor a time, and is treated as true."
+            )
+        }
     }
-    format!(" Its value {value:?} is neither true nor false, and is treated as true.")
 }
 
 /// Says that the pod has no node, as a clause.

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, error::Category, value::RawValue};
 
-use crate::facts::{CLOCK_SKEW, Deletion, ResourceVersion, Uid};
+use crate::facts::{CLOCK_SKEW, Deletion, ResourceVersion, Skip, Uid};
 
 /// The time after its creation within which an object gets its first writes. Some servers never
 /// renew the stamp of such a write: see [`Meta::heard`].
@@ -209,14 +209,20 @@ impl Meta {
         stamps.chain([self.creation_timestamp, requested]).max()?
     }
 
-    /// Returns the value that opts the object out; `None` if it is not opted out. Any value except
-    /// `false` opts it out, because a typing error must not lead to a delete.
-    pub fn opted_out(&self) -> Option<String> {
-        [&self.labels, &self.annotations]
-            .into_iter()
-            .filter_map(|all| all.get(SKIP))
-            .find(|value| *value != "false")
-            .cloned()
+    /// Returns what opts the object out; `None` if it is not opted out. Any value except `false` opts it
+    /// out, because a typing error must not lead to a delete. A time ends an annotation; no label can have one.
+    pub fn opted_out(&self) -> Option<Skip> {
+        let skip = |(all, may_end): (&BTreeMap<_, _>, bool)| {
+            let value: &String = all.get(SKIP)?;
+            // The guard leaves exactly the values to us that begin as RFC 3339 writes a time.
+            let is_time = may_end && value.as_bytes().get(10) == Some(&b'T');
+            (value != "false").then(|| Skip {
+                until: value.parse().ok().filter(|_| is_time),
+                value: value.clone(),
+            })
+        };
+        let mut both = [(&self.labels, false), (&self.annotations, true)].into_iter();
+        both.find_map(skip)
     }
 
     /// Returns the object's controller; `None` if it has none.

@@ -45,16 +45,20 @@ const VIRT_HEARTBEAT: &str = "kubevirt.io/heartbeat";
 const FENCED: &str = "annotation:fencing/state=fenced";
 /// The taint by which a cloud says that the machine is stopped.
 const SHUTDOWN: &str = "taint:node.cloudprovider.kubernetes.io/shutdown";
-/// The prefixes of providerIDs in the clouds where that taint is reliable: AWS EC2 and `OpenStack`.
-const SURE_CLOUDS: [&str; 2] = ["aws://", "openstack://"];
-/// The prefix of the names of Fargate's nodes, on which the taint means the opposite.
-const FARGATE_PREFIX: &str = "fargate-";
+/// The schemes of providerIDs of clouds that set that taint only for a machine that is off, besides AWS.
+const SURE_CLOUDS: [&str; 3] = ["openstack://", "hcloud://", "digitalocean://"];
+/// The annotation by which a person says that the machine is off. Its value is the `lastTransitionTime` of `Ready`,
+/// so it ends with the outage.
+pub const CONFIRMED_OFF: &str = "pod-reaper.io/confirmed-off";
 
 raw! {
     pub struct RawNode {
         pub metadata: Meta,
         spec: NodeSpec,
         status: NodeStatus,
+        /// Whether the node is only supposed to be dead, and was Ready: its marks are older than that.
+        #[serde(skip)]
+        was_ready: bool,
     }
 
     struct NodeStatus {
@@ -107,6 +111,7 @@ impl RawNode {
 
     /// Changes the node as Kubernetes changes one whose machine falls silent.
     pub fn fail(&mut self, at: Timestamp) {
+        self.was_ready = self.ready() == Ready::True;
         self.status.conditions.retain(|it| it.kind != "Ready");
         self.status.conditions.push(Condition {
             kind: "Ready".to_owned(),
@@ -260,13 +265,23 @@ impl RawNode {
 
     /// Lists the fencing marks, which say that the machine's power or disks are cut.
     fn fenced(&self, selectors: &NodeSelectors, now: Timestamp) -> Vec<FencingMark> {
+        if self.was_ready {
+            return Vec::new();
+        }
         let provider = &self.spec.provider_id;
-        let sure = SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud))
-            && !self.metadata.name.starts_with(FARGATE_PREFIX);
+        // Of AWS, only EC2's machines have such an ID: on Fargate the taint means the opposite.
+        let of_ec2 = provider.strip_prefix("aws:///");
+        let sure = of_ec2.is_some_and(|rest| rest.contains("/i-"))
+            || SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud));
+        let since = self.ready_condition().and_then(Condition::since);
+        let confirmed = self.metadata.annotations.get(CONFIRMED_OFF);
+        let confirmed =
+            confirmed.filter(|value| since.is_some() && value.parse::<Timestamp>().ok() == since);
         let known = [
             Some(FENCED.to_owned()),
             Some(format!("taint:{OUT_OF_SERVICE}")),
             sure.then(|| SHUTDOWN.to_owned()),
+            confirmed.map(|value| format!("annotation:{CONFIRMED_OFF}={value}")),
         ];
         known
             .into_iter()

@@ -285,9 +285,10 @@ impl Turn<'_> {
     fn check_namespace(&self) -> Result<(), Outcome> {
         match namespace(&self.run.namespaces.borrow(), &self.judged.pod.namespace) {
             Ok(NamespaceFacts {
-                opted_out: None, ..
-            }) => Ok(()),
-            Ok(_) => Err(Outcome::OptedOut),
+                opted_out: Some(skip),
+                ..
+            }) if skip.holds(self.run.now) => Err(Outcome::OptedOut),
+            Ok(_) => Ok(()),
             Err(Unread(why)) => {
                 let why = format!("its namespace could not be read again: {why}");
                 Err(Outcome::failed(&why))

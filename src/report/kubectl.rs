@@ -1,6 +1,7 @@
 //! The kubectl commands that a report prints for the user to paste.
 //!
-//! Three of them destroy something: the out-of-service taint, and two deletes of a PVC. Each begins with a check
+//! Three of them destroy something: the out-of-service taint, and two deletes of a PVC. A fourth lets runs delete more pods:
+//! it confirms that a machine is off. Each begins with a check
 //! that the node, or the Pending pod, is still as it was judged, and does nothing otherwise.
 
 use std::borrow::Cow;
@@ -9,6 +10,7 @@ use itertools::Itertools as _;
 
 use crate::{
     facts::{NodeFacts, OUT_OF_SERVICE, Ready, Uid},
+    kubernetes::CONFIRMED_OFF,
     selector::{Target, is_name},
     words::prefixed,
 };
@@ -67,6 +69,14 @@ impl Target {
         Some(format!("echo {} | {delete}", quoted(&options)))
     }
 
+    /// Returns the command that confirms that the machine is off. It does nothing if the node is no longer as it was
+    /// judged; `None` if the node does not say since when it is not Ready.
+    pub(super) fn confirm_off(&self, node: &NodeFacts) -> Option<String> {
+        let mark = format!("{CONFIRMED_OFF}={}", transition(node)?);
+        let annotate = self.command(&["annotate", "--overwrite", "node", &node.name, &mark]);
+        Some(format!("{} && {annotate}", self.still_as_judged(node)))
+    }
+
     /// Returns the command that sets the out-of-service taint. It does nothing if the node is no
     /// longer as it was judged.
     pub(super) fn taint(&self, node: &NodeFacts) -> String {
@@ -81,12 +91,16 @@ impl Target {
         let status = r#"jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}"#;
         let mut judged = node.uid.to_string();
         if node.ready != Ready::Absent {
-            let since = node.ready_since.map(|since| since.strftime("%FT%TZ"));
-            judged += &format!("/{}/{}", node.ready, prefixed("", since));
+            judged += &format!("/{}/{}", node.ready, prefixed("", transition(node)));
         }
         let get = self.command(&["get", "node", &node.name, "-o", status]);
         format!("{get} | grep -qxF -- {}", quoted(&judged))
     }
+}
+
+/// Returns the `lastTransitionTime` of the node's `Ready` condition, as the API writes it.
+fn transition(node: &NodeFacts) -> Option<String> {
+    Some(node.ready_since?.strftime("%FT%TZ").to_string())
 }
 
 /// Returns one word of a shell command.

@@ -197,11 +197,18 @@ fn it_stops_attacks(cluster: &ControlPlane, account: &str, policy: &str) {
         }
     }
     assert!(!cluster.has_pod("apps", "stuck"));
-    // The value `false` does not opt the pod out.
-    let skip = "{pod-reaper.io/skip: 'false'}";
-    let opted_in = format!("opted-in: {{metadata: {{annotations: {skip}, labels: {skip}}}}}");
-    pods(&yaml(&opted_in));
-    permitted("DELETE", &pod_path("apps", "opted-in"), &at_once());
+    // The value `false` does not opt the pod out, and only the program knows whether a time has passed.
+    for skip in [
+        "false",
+        "2026-01-31T03:00:00Z",
+        "2026-01-31T03:00:00.5+01:00",
+    ] {
+        let skip = format!("{{pod-reaper.io/skip: '{skip}'}}");
+        let label = "{pod-reaper.io/skip: 'false'}";
+        let opted_in = format!("opted-in: {{metadata: {{annotations: {skip}, labels: {label}}}}}");
+        pods(&yaml(&opted_in));
+        permitted("DELETE", &pod_path("apps", "opted-in"), &at_once());
+    }
 }
 
 /// Creates a running pod, and one that is stuck on an `Unknown` node.

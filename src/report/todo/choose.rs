@@ -329,8 +329,8 @@ impl RunRecord<'_> {
                     ""
                 };
                 vec![
-                    Todo::new(BringBack, fill("<pods>: two machines would write to one disk if <nodes> is still on. Once you have SEEN it off, say so by annotation fencing/state=fenced<then>; or <taint>.", &[&then, &TAINT]))
-                        .harming(Harm::Pods, self.taint(node)),
+                    Todo::new(BringBack, fill("<pods>: two machines would write to one disk if <nodes> is still on. Once you have SEEN it off, confirm that<then>.", &[&then]))
+                        .harming(Harm::Pods, node.and_then(|node| self.kubectl.confirm_off(node))),
                 ]
             }
             _ => vec![see_why(code)],
@@ -517,7 +517,7 @@ impl RunRecord<'_> {
             |pod: &PodFacts| pod.claim_names.as_ref().map_or(true, |all| !all.is_empty());
         let loses = |tie: &Tie| tie.goes() || tie.given_up_from() > Some(self.facts.now);
         let forbids = |it: &Judged| {
-            it.pod.opts_out().is_some()
+            it.pod.opts_out(self.facts.now).is_some()
                 || it.storage.is_none() && uses_claims(&it.pod)
                 || it.reason.code() == ReasonCode::EtcdMember
                 || it.reason.asks.contains(&ReasonCode::OwnerKind)
@@ -528,9 +528,12 @@ impl RunRecord<'_> {
             && self.settings.namespaces.selects_all()
             && !node.may_live(self.facts.now)
             && !node.out_of_service
-            && node.opted_out.is_none()
+            && !node
+                .opted_out
+                .as_ref()
+                .is_some_and(|skip| skip.holds(self.facts.now))
             && !self.pods_on(&node.name).any(forbids)
-            && !active.any(|pod| pod.opts_out().is_some() || uses_claims(pod));
+            && !active.any(|pod| pod.opts_out(self.facts.now).is_some() || uses_claims(pod));
         may_taint.then(|| self.kubectl.taint(node))
     }
 }
