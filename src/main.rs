@@ -19,7 +19,6 @@ fn main() -> ExitCode {
     }
     let settings = Settings::from(cli);
     log::start(settings.form.log_format, settings.form.log_level);
-    cli::warn_of_what_has_no_effect();
     let exit = start(&settings).unwrap_or_else(|error| {
         terminal::error(&error.to_string());
         Exit::from(&error)

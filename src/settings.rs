@@ -205,7 +205,7 @@ impl From<Cli> for Settings {
             history_namespace,
         } = options;
         let (explained, common) = match command {
-            Some(Command::Explain { pod, common, .. }) => (Some(pod), common),
+            Some(Command::Explain { pod, common }) => (Some(pod), common),
             _ => (None, common),
         };
         // `namespace` is already part of `namespaces`.

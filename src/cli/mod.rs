@@ -10,16 +10,14 @@ use std::{
 };
 
 use clap::{
-    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
-    builder::Resettable,
-    error::{ContextKind, ContextValue, Error, ErrorKind},
+    Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand,
+    error::{Error, ErrorKind},
     parser::ValueSource,
 };
 use clap_complete::Shell;
 use itertools::Itertools as _;
 
 pub use self::options::{Common, Options, OutputFormats};
-use self::values::PODS;
 pub use self::values::{LogFormat, Output, PodName};
 use crate::selector::regex;
 
@@ -30,7 +28,7 @@ use crate::selector::regex;
 /// report goes to standard output, the log to standard error. An option can also be set by the
 /// environment variable shown with it. The command line takes precedence.
 #[derive(Debug, Parser)]
-#[command(name = "pod-reaper", version, max_term_width = 100, override_usage = USAGE, after_long_help = EXIT_CODES)]
+#[command(name = "pod-reaper", version, max_term_width = 100, override_usage = USAGE, after_long_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -47,12 +45,9 @@ pub struct Cli {
 pub enum Command {
     /// Show the verdict on a pod, the rule that decides and what to do; only reads
     Explain {
-        /// The pod, as NAMESPACE/POD, POD, pod/POD or pod POD. Add -n NAMESPACE if several pods have that name
+        /// The pod, as NAMESPACE/POD, POD or pod/POD. Add -n NAMESPACE if several pods have that name
         #[arg(value_name = "POD", value_parser = values::pod_name)]
         pod: PodName,
-        /// The pod's name, if its kind is a word of its own
-        #[arg(hide = true, value_parser = values::pod_name)]
-        name: Option<PodName>,
         #[command(flatten)]
         common: Common,
     },
@@ -124,30 +119,17 @@ impl Cli {
     /// Reads `args`, which begin with the program's name, then the environment.
     /// `Err` is clap's error, which `--help` and `--version` also return.
     pub fn try_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
-        let mut args = args.into_iter().collect_vec();
-        subcommand_first(&mut args);
-        let shown = command_line(args.first().map(OsString::as_os_str));
-        // The program reports an error of the command line before one of a variable.
-        let mut typed = map_options(shown.clone(), without_variable);
-        let matches = typed.try_get_matches_from_mut(&args);
+        let args = args.into_iter().collect_vec();
+        let mut command = command_line(args.first().map(OsString::as_os_str));
+        let matches = command.try_get_matches_from_mut(&args);
         let matches = matches.map_err(|error| match error.kind() {
-            // The help shows the variables.
-            ErrorKind::DisplayHelp => help(shown.clone(), &args).unwrap_or(error),
-            _ => clarify(error, &args, &mut typed, false),
+            ErrorKind::DisplayHelp => help(command.clone(), &args).unwrap_or(error),
+            _ => error,
         })?;
-        // Variables of options that the command does not take are meant for other commands.
-        let (of_run, needs_settings) = match matches.subcommand_name() {
-            None => (without_empty_variable as fn(_) -> _, true),
-            Some(name) => (without_variable as fn(_) -> _, name != "completions"),
-        };
-        let mut command = map_options(shown, without_empty_variable).mut_args(of_run);
-        if needs_settings {
+        if matches.subcommand_name() != Some("completions") {
             refuse_settings_directory()
                 .map_err(|message| command.error(ErrorKind::ValueValidation, message))?;
         }
-        let matches = command
-            .try_get_matches_from_mut(&args)
-            .map_err(|error| clarify(error, &args, &mut command, true))?;
         let inner = matches.subcommand().map_or(&matches, |(_, inner)| inner);
         Self::from_arg_matches(&matches)?
             .completed(inner)
@@ -158,18 +140,11 @@ impl Cli {
     /// message. `matches` are those of the command.
     fn completed(mut self, matches: &ArgMatches) -> Result<Self, String> {
         let common = match &mut self.command {
-            Some(Command::Explain { pod, name, common }) => {
-                let is_kind = |word: &str| PODS.contains(&word);
-                if let Some(name) = name.take() {
-                    if !pod.namespace.is_empty() || !is_kind(&pod.name) {
-                        return Err("explain takes one pod; write NAMESPACE/POD".to_owned());
-                    }
-                    *pod = name;
-                }
+            Some(Command::Explain { pod, common }) => {
                 // kubectl prints a pod as POD or pod/POD. In these forms, `-n` gives the pod's
                 // namespace and is no filter. Without it, the one pod of that name is meant.
                 let PodName { namespace, name } = pod;
-                if namespace.is_empty() || is_kind(namespace) {
+                if namespace.is_empty() || namespace == "pod" {
                     *namespace = common.namespace.take().unwrap_or_default();
                 } else if let Some(other) = common.namespace.as_ref().filter(|it| *it != namespace)
                 {
@@ -234,9 +209,12 @@ fn help(mut command: clap::Command, args: &[OsString]) -> Option<Error> {
 
 /// Builds the whole command line. `program` is the name that the program was called by.
 fn command_line(program: Option<&OsStr>) -> clap::Command {
-    let whole = map_options(Cli::command(), with_shared_settings)
+    let whole = Cli::command()
+        .mut_args(with_shared_settings)
         // A subcommand has few options, so its short help shows all of them.
-        .mut_subcommands(|command| command.mut_args(|arg| arg.hide_short_help(false)));
+        .mut_subcommands(|command| {
+            command.mut_args(|arg| with_shared_settings(arg).hide_short_help(false))
+        });
     match program.map(Path::new).and_then(Path::file_stem) {
         Some(name) if name == PLUGIN => whole.bin_name("kubectl pod-reaper"),
         _ => whole,
@@ -247,10 +225,12 @@ fn command_line(program: Option<&OsStr>) -> clap::Command {
 fn with_shared_settings(arg: Arg) -> Arg {
     let is_short = SHORT_HELP.contains(&arg.get_id().as_str());
     let id = arg.get_id().as_str();
-    let arg = if arg.is_positional() || WITHOUT_VARIABLE.contains(&id) {
+    let name = variable(id);
+    // Manifests unset a variable by an empty text.
+    let is_empty = env::var_os(&name).is_some_and(|value| value.is_empty());
+    let arg = if arg.is_positional() || WITHOUT_VARIABLE.contains(&id) || is_empty {
         arg
     } else {
-        let name = variable(id);
         arg.env(name)
     };
     // The help must not show the values of variables.
@@ -280,38 +260,17 @@ fn with_shared_settings(arg: Arg) -> Arg {
     }
 }
 
-/// Moves the subcommand, if there is one, before the options, because options in front of the subcommand may
-/// belong to it.
-fn subcommand_first(args: &mut [OsString]) {
-    let options = Options::augment_args(clap::Command::new("")).allow_external_subcommands(true);
-    let options =
-        map_options(options, |arg| without_variable(with_shared_settings(arg))).ignore_errors(true);
-    let matches = options.try_get_matches_from(&*args).ok();
-    let Some((name, rest)) = matches.as_ref().and_then(ArgMatches::subcommand) else {
-        return;
-    };
-    let before = args.len() - rest.get_raw("").map_or(0, Iterator::count);
-    if Cli::command().find_subcommand(name).is_some() {
-        args[1..before].rotate_right(1);
-    }
-}
-
 /// Refuses the manifests of 0.5, which name a directory of settings by this variable: this version does
 /// not see the settings that they mount, `DRY_RUN` among them. `Err` is the message.
 fn refuse_settings_directory() -> Result<(), String> {
     const DIRECTORY: &str = "POD_REAPER_SETTINGS";
-    if is_empty(OsStr::new(DIRECTORY)) {
+    if env::var_os(DIRECTORY).is_none_or(|value| value.is_empty()) {
         return Ok(());
     }
     Err(format!(
         "{DIRECTORY} is set, as by the manifests of 0.5, and this version reads no settings from a directory; apply the \
          manifests of this version, or unset {DIRECTORY} and set a variable for each option"
     ))
-}
-
-/// Reports whether a variable is treated as not set: manifests unset a variable by an empty text.
-fn is_empty(variable: &OsStr) -> bool {
-    env::var_os(variable).is_none_or(|value| value.is_empty())
 }
 
 /// Returns the option as it is typed.
@@ -329,74 +288,6 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
     matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Replaces clap's message by a clearer one in some cases. The subcommand, if any, follows the program's name
-/// in `args`. If `of_variables` is set, the command line is valid, so a variable has the wrong value.
-fn clarify(
-    mut error: Error,
-    args: &[OsString],
-    command: &mut clap::Command,
-    of_variables: bool,
-) -> Error {
-    if let Some(ContextValue::Strings(lacks)) = error.get(ContextKind::InvalidArg)
-        && lacks.iter().any(|name| name == "<POD>")
-    {
-        let message = "explain needs a pod; write NAMESPACE/POD";
-        return command.error(ErrorKind::MissingRequiredArgument, message);
-    }
-    let subcommand = args.get(1).and_then(|name| command.find_subcommand(name));
-    let asked = subcommand.unwrap_or(&*command);
-    let word = error
-        .get(ContextKind::InvalidArg)
-        .or_else(|| error.get(ContextKind::InvalidSubcommand));
-    let Some(ContextValue::String(word)) = word.cloned() else {
-        return error;
-    };
-    if let Some(arg) = asked.get_arguments().find(|arg| arg.to_string() == word) {
-        if of_variables {
-            let variable = ContextValue::String(variable(arg.get_id().as_str()));
-            error.insert(ContextKind::InvalidArg, variable);
-        }
-        return error;
-    }
-    let subcommand_name = subcommand.map(clap::Command::get_name);
-    let message = if let Some(message) = not_joined(&word, args, asked) {
-        message
-    } else if error.kind() == ErrorKind::InvalidSubcommand {
-        // For a misspelled command, clap's error already has a hint.
-        if error.get(ContextKind::SuggestedSubcommand).is_some() {
-            return error;
-        }
-        format!(
-            "there is no command {word:?}; type --snapshot FILE to audit a saved file, and explain POD to ask about a pod"
-        )
-    } else if let Some(name) = subcommand_name
-        && command
-            .get_arguments()
-            .any(|arg| arg.get_long() == word.strip_prefix("--"))
-    {
-        format!("{word} has no effect on {name}; leave it out")
-    } else {
-        return error;
-    };
-    command.error(ErrorKind::UnknownArgument, message)
-}
-
-/// Says how to write `word` if it follows an option that takes its value only after `=`: users of kubectl are
-/// used to a space.
-fn not_joined(word: &str, args: &[OsString], command: &clap::Command) -> Option<String> {
-    let wants_equals = |typed: &OsString| {
-        let name = typed.to_str()?.strip_prefix("--")?;
-        let mut all = command.get_arguments();
-        all.find(|arg| arg.is_require_equals_set() && arg.get_long() == Some(name))
-    };
-    let mut pairs = args.windows(2);
-    let pair = pairs.find(|pair| pair[1] == *word && wants_equals(&pair[0]).is_some())?;
-    let option = pair[0].display();
-    Some(format!(
-        "{option} takes its value only after an equals sign; write {option}={word}"
-    ))
-}
-
 /// Returns the completion script for a shell.
 pub fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
@@ -404,47 +295,6 @@ pub fn completions(shell: Shell) -> String {
     // The script for bash spells the name of a program with a hyphen in two ways, so it does not
     // find the options of subcommands (clap-rs/clap#6421).
     String::from_utf8_lossy(&script).replace("pod__subcmd__reaper", "pod__reaper")
-}
-
-/// Warns about variables whose names nearly match one of ours: they have no effect. The log must
-/// not show their values, which may be secret.
-pub fn warn_of_what_has_no_effect() {
-    let options = command_line(None);
-    let variables = options
-        .get_arguments()
-        .filter_map(|arg| arg.get_env()?.to_str());
-    let ours = variables.collect_vec();
-    for name in env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
-        let typed = name.to_uppercase().replace('-', "_");
-        // Kubernetes sets several variables for each Service in a pod's namespace, so a looser
-        // match would warn about those variables.
-        let near = |our: &&&str| {
-            our.len().abs_diff(typed.len()) < 3
-                && strsim::osa_distance(&typed, our) <= our.len() / 7
-        };
-        if let Some(our) = ours.iter().find(near).filter(|our| **our != name) {
-            tracing::warn!("The variable {name} has no effect; did you mean {our}?");
-        }
-    }
-}
-
-/// Applies `change` to the options of the run and of all subcommands.
-fn map_options(command: clap::Command, change: fn(Arg) -> Arg) -> clap::Command {
-    command
-        .mut_args(change)
-        .mut_subcommands(|subcommand| subcommand.mut_args(change))
-}
-
-fn without_variable(arg: Arg) -> Arg {
-    arg.env(Resettable::Reset)
-}
-
-fn without_empty_variable(arg: Arg) -> Arg {
-    if arg.get_env().is_some_and(is_empty) {
-        without_variable(arg)
-    } else {
-        arg
-    }
 }
 
 #[cfg(test)]

@@ -38,9 +38,6 @@ pub enum LogFormat {
     Json,
 }
 
-/// The names that kubectl accepts for the kind of a pod.
-pub const PODS: [&str; 3] = ["pod", "pods", "po"];
-
 /// The name of a pod, with its namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodName {

@@ -6,10 +6,9 @@ audit() { pod-reaper --snapshot kosmos-link-cut.json --now 2026-11-20T22:00:36Z 
 terminal() { TERM=xterm script -qec 'pod-reaper --snapshot kosmos-link-cut.json --now 2026-11-20T22:00:36Z --reap-older-than=3s' /dev/null < /dev/null; }
 # A question about the six nodes, or an audit of them.
 six() { pod-reaper "$@" --snapshot six-nodes.json; }
-# A setting of the report, the log of the six nodes without its times, and the variables that it warns of.
+# A setting of the report, and the log of the six nodes without its times.
 setting() { local name=$1; shift; LOG_LEVEL=off audit --output=JSON "$@" | tr -d ' \n' | grep -o "\"$name\":\(\[[^]]*\]\|[^,}]*\)"; }
 logged() { six "$@" 2>&1 >report | sed 's/^[^ ]* *//'; }
-warned() { audit 2>&1 >report | grep -o 'The variable .*'; }
 
 # A run with the kubeconfig `good`, changed by sed.
 changed() { sed "$1" good > changed; pod-reaper --yes --kubeconfig changed; }
