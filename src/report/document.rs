@@ -84,15 +84,10 @@ impl Document {
 }
 
 impl Section {
-    /// Returns two sections of steps that are numbered through: at most `most` for now, and the rest.
-    pub fn of_steps(
-        heading: &str,
-        most: usize,
-        steps: impl IntoIterator<Item = Step>,
-    ) -> [Self; 2] {
+    /// Returns two sections of steps that are numbered through: those for now, and the rest.
+    pub fn of_steps(heading: &str, steps: impl IntoIterator<Item = Step>) -> [Self; 2] {
         let steps = (1..).zip(steps);
-        let (now, later) = steps
-            .partition::<Vec<_>, _>(|(number, step)| *number <= most && step.when == When::Now);
+        let (now, later) = steps.partition::<Vec<_>, _>(|(_, step)| step.when == When::Now);
         let section = |heading: &str, tone, steps: Vec<(usize, Step)>| {
             let lines = steps
                 .into_iter()

@@ -88,7 +88,7 @@ fn document(
     let head = |heading: &str, text: Option<String>| {
         Section::of_texts(Kind::Head, heading, Tone::Plain, text)
     };
-    let [now, later] = Section::of_steps("DO", usize::MAX, entry.steps.clone());
+    let [now, later] = Section::of_steps("DO", entry.steps.clone());
     let never = judged.map(|judged| run.never(&[judged]));
     // If a limit decides, `why` has its sentence.
     let unlimited = judged.filter(|judged| judged.limit.is_none());

@@ -6,14 +6,13 @@ mod lists;
 
 use itertools::Itertools as _;
 
-use self::lists::Effect;
 use super::{
     NAMED,
     document::{Document, Kind, Line, Section, Tone},
     notices,
-    record::{Damage, RunRecord, day, is_local},
+    record::{Damage, RunRecord, day},
     state::State,
-    todo::{About, Todos, Urgency, fill},
+    todo::{About, Step, Todos, When, fill},
 };
 use crate::{
     exit::Exit,
@@ -22,8 +21,8 @@ use crate::{
     words::{counted, human_duration, joined, listed, prefixed},
 };
 
-/// The most steps under NOW, unless more would harm if they were late.
-const AT_NIGHT: usize = 3;
+/// The most steps of a page.
+const STEPS: usize = 12;
 
 /// A run with everything that the document says about it.
 struct Page<'a> {
@@ -163,69 +162,41 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Lists what to do: at night as much as fits, the rest in the morning.
+    /// Lists what to do, as much as fits: what cannot wait is first.
     fn steps(&self) -> [Section; 2] {
-        let steps = self
-            .todos
-            .iter()
-            .map(|(todo, about)| self.run.step(todo, about));
-        // A step that harms if it is late is never left for the morning.
-        let cannot_wait = self.todos.iter();
-        let cannot_wait = cannot_wait.filter(|(todo, _)| todo.urgency <= Urgency::PowerOff);
-        let most = AT_NIGHT.max(cannot_wait.count());
-        let [now, mut later] = Section::of_steps("NOW", most, steps);
-        later.lines.splice(0..0, self.can_wait().map(Line::Text));
-        if later.lines.is_empty() && !now.lines.is_empty() {
-            later.lines.push(Line::Text("Nothing can wait.".to_owned()));
+        let steps = self.todos.iter();
+        let mut steps = steps
+            .map(|(todo, about)| self.run.step(todo, about))
+            .collect_vec();
+        if steps.len() > STEPS {
+            let left_over = steps.split_off(STEPS - 1);
+            let urgent = left_over
+                .iter()
+                .filter(|step| step.when == When::Now)
+                .count();
+            let what = format!(
+                "Then run pod-reaper again, and do what is left over: steps for now {urgent}, others {}. For one pod: pod-reaper explain POD.",
+                left_over.len() - urgent
+            );
+            let when = if urgent > 0 { When::Now } else { When::Later };
+            steps.push(Step {
+                when,
+                what,
+                command: None,
+                harms: None,
+            });
+        }
+        let [mut now, later] = Section::of_steps("NOW", steps);
+        if now.lines.is_empty() && self.down.iter().any(|(state, _)| *state != State::Gone) {
+            let waits = if later.lines.is_empty() {
+                ""
+            } else {
+                " The steps below can wait until working hours."
+            };
+            now.lines
+                .push(Line::Text(format!("Nothing, as far as was read.{waits}")));
         }
         [now, later]
-    }
-
-    /// Says whether the night can pass without anybody who acts. Each sentence names the field that proves it
-    /// in a comment.
-    fn can_wait(&self) -> impl Iterator<Item = String> {
-        let only = |expected: &[Urgency]| {
-            let urgencies = self.todos.iter().map(|(todo, _)| todo.urgency);
-            let mut urgent = urgencies.filter(|urgency| *urgency < Urgency::GiveUp);
-            urgent.all(|urgency| expected.contains(&urgency))
-        };
-        let suspended = self.run.limit().map(|limit| match limit {
-            Limit::MassOutage(_) => " once the CronJob is suspended",
-            _ => "",
-        });
-        let suspended =
-            suspended.filter(|_| only(&[Urgency::Reach, Urgency::Repair, Urgency::Otherwise]));
-        // A pod that waits may have data: its storage was not read.
-        let may_have_data = |it: &&Judged| {
-            let is_unread = it.storage.is_none() && it.verdict() == Verdict::Wait;
-            is_unread || is_local(it) || self.run.detaches_late(it)
-        };
-        let mut todos = self.todos.iter();
-        let only_containers = todos.any(|(todo, _)| todo.urgency == Urgency::PowerOff)
-            && only(&[Urgency::PowerOff])
-            && !self.pods.iter().any(may_have_data);
-        let is_leftover =
-            |it: &&Judged| it.verdict() == Verdict::Leave || self.effect(it) == Effect::Leftover;
-        let all_leftovers =
-            self.run.settings.namespaces.selects_all() && self.pods.iter().all(is_leftover);
-        let of_containers = if all_leftovers {
-            "Nothing is urgent."
-        } else {
-            "All of it, if it does no harm that old containers run on until then."
-        };
-        let texts = [
-            // The members of etcd on Ready nodes, by role or static pod, are fewer than a majority.
-            self.with_code(ReasonCode::EtcdMember)
-                .say("Not etcd: if one more of its members fails, the API server may stop."),
-            // The count of NotReady nodes, or of those with room.
-            suspended.map(|suspended| format!("All of it{suspended}, if you can do without what ran on these nodes.")),
-            // Ready is False, or a lease was renewed.
-            self.pods(|it| it.code() == ReasonCode::KubeletAlive && only(&[Urgency::Repair, Urgency::Otherwise]))
-                .say("All of it, if <pods> still works: no run deletes pods of a machine while it gives a sign of life."),
-            // No VolumeAttachment of a pod, and no local volume.
-            only_containers.then(|| of_containers.to_owned()),
-        ];
-        texts.into_iter().flatten()
     }
 
     fn foot(&self) -> Section {

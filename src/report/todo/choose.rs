@@ -1,5 +1,7 @@
 //! Chooses what to do: a row for each reason that needs you, and for what else needs you.
 
+use std::collections::BTreeMap;
+
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
@@ -12,7 +14,7 @@ use super::{
     fill, join,
 };
 use crate::{
-    facts::{HANGS, KubeletSays, NodeFacts, PodFacts, Quorum, Ready, Storage, Stray},
+    facts::{HANGS, KubeletSays, NodeFacts, PodFacts, Quorum, ReadError, Ready, Storage, Stray},
     history::{NodeState, Reaped},
     judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     outcome::Trace,
@@ -151,11 +153,23 @@ impl RunRecord<'_> {
             );
             todos.push(todo.with(self.kubectl.command(&events)));
         }
+        // One cause of many failed reads is one thing to do: the kind of what was to be read, and the cause without
+        // the message, which names the object.
         let errors = facts.errors.iter().filter(|_| facts.incomplete.is_none());
+        let mut alike = BTreeMap::<_, (&ReadError, usize)>::new();
         for error in errors {
+            let key = (error.what.split(' ').next(), error.cause.split(':').next());
+            alike.entry(key).or_insert((error, 0)).1 += 1;
+        }
+        for (first, count) in alike.into_values() {
+            let more = match count - 1 {
+                0 => String::new(),
+                more => format!(", and {more} more like it"),
+            };
+            let text = "Not read: <what><more>: <cause>";
             todos.push(Todo::new(
                 Failure,
-                fill("Not read: <what>: <cause>", &[&error.what, &error.cause]),
+                fill(text, &[&first.what, &more, &first.cause]),
             ));
         }
         todos.extend(facts.strays.iter().map(|stray| match stray {
