@@ -1,9 +1,14 @@
 //! The spelling of durations, counts, lists and names, names near a mistyped one, and the cleaning of text from the cluster.
 
-use itertools::Itertools as _;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
+use derive_more::{Deref, From};
+use itertools::Itertools as _;
 use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+use unicode_width::UnicodeWidthChar as _;
+
+use crate::selector::MAX_NAME_CHARS;
 
 /// Formats a duration in at most two units: "1h 5m", "9d 2h", and "minus 5m" if it is negative.
 pub fn human_duration(duration: SignedDuration) -> String {
@@ -72,27 +77,94 @@ pub fn natural(name: &str) -> String {
     keys.collect()
 }
 
-/// Replaces control characters and Unicode's format and tag characters by replacement characters.
-/// Text from the cluster must not control the terminal that shows it, nor look like another text.
-/// Format characters reorder text or show nothing; tag characters (U+E0001, U+E0020 to U+E007F)
-/// show nothing.
+/// Reports whether a reader sees the letter, and it steers no terminal: it has a width of its own (a control has none,
+/// nor a mark that combines with another letter or changes the direction of a text), or is a space or a line break.
+pub fn is_shown(letter: char) -> bool {
+    match letter {
+        ' ' | '\n' => true,
+        // A hyphen that may not show, a Hangul letter that fills a gap, a Braille cell without dots, and notes between lines.
+        '\u{ad}' | '\u{115f}' | '\u{2800}' | '\u{fff9}'..='\u{fffb}' => false,
+        letter => !letter.is_whitespace() && letter.width().is_some_and(|columns| columns > 0),
+    }
+}
+
+/// Replaces every letter that is not shown, and each blank by a space.
 pub fn sanitize(text: &str) -> String {
-    let steers = |letter: char| {
-        letter.is_control()
-            || matches!(
-                letter,
-                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                    | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-                    | '\u{e0001}' | '\u{e0020}'..='\u{e007f}'
-            )
+    let shown = |letter: char| match letter {
+        letter if letter.is_whitespace() => ' ',
+        letter if is_shown(letter) => letter,
+        _ => char::REPLACEMENT_CHARACTER,
     };
-    text.chars()
-        .map(|letter| match letter {
-            '\n' | '\t' => ' ',
-            letter if steers(letter) => char::REPLACEMENT_CHARACTER,
-            letter => letter,
-        })
-        .collect()
+    text.chars().map(shown).collect()
+}
+
+/// A text that an author outside this program chose, such as a kind, a finalizer, a path or a holder, which may be
+/// made to look like a sentence or a command of ours. It compares and serializes as it is. Its `Display` is one word,
+/// or stands in quotation marks, within which no writer breaks a line; it has at most `MOST` characters, and
+/// more are cut out before the last ones. `{:#}` always has quotation marks.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Deref, From,
+)]
+#[deref(forward)]
+#[from(forward)]
+#[serde(transparent)]
+pub struct Foreign<const MOST: usize = 60>(String);
+
+/// A foreign text of sentences, such as a note or a message of the API server.
+pub type Note = Foreign<200>;
+
+/// How many of its last characters a long foreign text keeps: the end of a path or of a context tells it from others.
+const END: usize = 20;
+
+impl<const MOST: usize> fmt::Display for Foreign<MOST> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_program = ["kubectl", "pod-reaper"].contains(&&**self);
+        if is_word(self) && self.len() <= MOST && !is_program && !f.alternate() {
+            return f.write_str(self);
+        }
+        let letters = sanitize(self).replace('"', "'").chars().collect_vec();
+        let (head, tail) = match letters.len().checked_sub(END) {
+            Some(end) if letters.len() > MOST => (&letters[..MOST - END - 1], &letters[end..]),
+            _ => (&letters[..], &[][..]),
+        };
+        let cut = if tail.is_empty() { "" } else { "…" };
+        write!(
+            f,
+            "\"{}{cut}{}\"",
+            head.iter().format(""),
+            tail.iter().format("")
+        )
+    }
+}
+
+#[cfg(test)]
+impl<const MOST: usize> schemars::JsonSchema for Foreign<MOST> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
+    }
+}
+
+/// Reports whether a text is one word of letters and digits that no shell reads in another way.
+pub fn is_word(text: &str) -> bool {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@".contains(letter);
+    text.starts_with(|letter: char| letter.is_ascii_alphanumeric()) && text.chars().all(is_plain)
+}
+
+/// Returns the name of an object as it is. An object may also refer to others by a text that is no name, since the API
+/// server does not check each reference: this text stands in quotation marks, so that no object has it.
+pub fn name(text: String) -> String {
+    if text.is_empty() || is_word(&text) && text.len() <= MAX_NAME_CHARS {
+        return text;
+    }
+    format!("{:#}", Foreign::<60>(text))
 }
 
 /// Formats a number with its noun, in the singular or the plural.

@@ -30,6 +30,7 @@ use crate::{
     exit::{CouldNotRun, Result},
     selector::Target,
     stop::Stop,
+    words::Foreign,
 };
 
 /// The longest wait for a client. A credential plugin may run in this time.
@@ -41,6 +42,7 @@ impl Cluster {
         let (config, context) = config(target).await?;
         let server = &config.cluster_url;
         let host = server.host().unwrap_or_default();
+        let context = context.map(Foreign::<60>::from);
         let called = context.map_or("the cluster".to_owned(), |name| format!("context {name}"));
         let name = format!("{called} ({host})");
         let address = format!("{called} at {server}");
@@ -48,7 +50,7 @@ impl Cluster {
             .auth_info
             .exec
             .as_ref()
-            .map(|exec| exec.command.clone().unwrap_or_default());
+            .map(|exec| Foreign::from(exec.command.clone().unwrap_or_default()));
         // Setting up a client may run a credential plugin,
         // which blocks the thread and has no time limit.
         let client = tokio::task::spawn_blocking(move || client(config));
@@ -60,7 +62,7 @@ impl Cluster {
                     ..Self::new(client, stop.clone())
                 });
             }
-            Ok(Ok(Err(error))) => unusable(&error, plugin.as_deref()),
+            Ok(Ok(Err(error))) => unusable(&error, plugin.as_ref()),
             Ok(Err(_)) => "its token or certificate is damaged; log in again".to_owned(),
             Err(_) => {
                 let limit = CONNECT_TIME_LIMIT.as_secs();
@@ -109,7 +111,7 @@ fn client(config: Config) -> kube::Result<Client> {
 
 /// Describes why there is no client, and what to do about it. A plugin's output and environment may
 /// hold secrets, so neither is repeated.
-fn unusable(error: &kube::Error, plugin: Option<&str>) -> String {
+fn unusable(error: &kube::Error, plugin: Option<&Foreign>) -> String {
     match (error, plugin) {
         (kube::Error::Auth(AuthError::AuthExecStart(error)), Some(plugin))
             if error.kind() == ErrorKind::NotFound =>
@@ -185,7 +187,8 @@ async fn config(target: &Target) -> Result<(Config, Option<String>)> {
 /// if the user is missing, and would panic at the first request if the server has no scheme.
 fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String> {
     let mut contexts = kubeconfig.contexts.iter();
-    let has = contexts.clone().map(|known| &known.name).join(", ");
+    let quoted = |text: &str| Foreign::<60>::from(text);
+    let has = contexts.clone().map(|known| quoted(&known.name)).join(", ");
     if has.is_empty() {
         return Err("it has no contexts; name another".to_owned());
     }
@@ -195,10 +198,17 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
     let context = contexts
         .find(|known| known.name == name)
         .and_then(|known| known.context.as_ref())
-        .ok_or_else(|| format!("it has no context {name}; choose one with --context: {has}"))?;
+        .ok_or_else(|| {
+            format!(
+                "it has no context {}; choose one with --context: {has}",
+                quoted(name)
+            )
+        })?;
     let lacks = |what: &str, wanted: &str| {
         format!(
-            "its context {name} refers to {what} {wanted}, which is not defined there; add it, or choose another context"
+            "its context {} refers to {what} {}, which is not defined there; add it, or choose another context",
+            quoted(name),
+            quoted(wanted)
         )
     };
     let cluster = kubeconfig
@@ -216,13 +226,13 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
     if !server.is_ok_and(|server| is_address(&server)) {
         return Err(format!(
             "the server of its cluster {} is not a usable address; write an http or https URL without a login, such as https://10.0.0.1:6443",
-            context.cluster
+            quoted(&context.cluster)
         ));
     }
     if !cluster.proxy_url.as_deref().unwrap_or_default().is_empty() {
         return Err(format!(
             "its cluster {} has a proxy-url, which is not supported; run where the server can be reached directly, and use a context without one",
-            context.cluster
+            quoted(&context.cluster)
         ));
     }
     Ok(name.to_owned())

@@ -10,7 +10,10 @@ use rustls::{CertificateError, pki_types::UnixTime};
 use serde_json::Value;
 
 use super::MAX_BODY_BYTES;
-use crate::{facts::Unread, kubernetes::given, words::prefixed};
+use crate::{
+    facts::Unread,
+    words::{Note, prefixed},
+};
 
 /// How often a request is tried in all. During a rolling restart of the API servers, one or two
 /// tries fail.
@@ -48,11 +51,11 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The API server responded, but not with success.
-    #[error("the API server responded with {code}{}", prefixed(": ", given(message.clone())))]
+    #[error("the API server responded with {code}{}", prefixed(": ", Some(message).filter(|it| !it.is_empty())))]
     Status {
         code: u16,
         /// The message of the API's Status object, or HTTP's name of the code.
-        message: String,
+        message: Note,
         kind: StatusKind,
         /// The pause that the server asks for.
         retry_after: Option<Duration>,
@@ -174,7 +177,7 @@ impl Failure {
 /// Returns kind and message of a Status object. The text of any other body is left out, because it
 /// may hold anything. `kube`'s own type is not used, because any JSON object parses as that type,
 /// and one malformed field spoils the others.
-pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
+pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, Note) {
     let response = serde_json::from_slice::<Value>(body)
         .ok()
         .filter(|response| response["kind"] == "Status")
@@ -204,7 +207,7 @@ pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
         .unwrap_or_default()
         .chars()
         .take(MAX_MESSAGE_CHARS);
-    (kind, message.collect())
+    (kind, message.collect::<String>().into())
 }
 
 /// Describes the innermost cause of an error, because the outer layers say only that a request

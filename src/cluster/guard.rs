@@ -95,7 +95,7 @@ impl Cluster {
 /// Decides what a failed delete proves: the guard is in force, or nothing.
 pub fn judge(failure: &Failure) -> Result<(), NoProof> {
     let message = match failure {
-        Failure::Status { message, .. } => message.as_str(),
+        Failure::Status { message, .. } => message,
         _ => "",
     };
     if message.ends_with(&format!("denied request: {REFUSAL}")) {

@@ -15,7 +15,7 @@ use crate::{
     facts::{Attachment, NamespaceFacts, Namespaces, PodsOf, Uid, Unread},
     kubernetes::{
         Holders, Kind, LeasesByNode, Malformed, NodeObjects, RawAttachment, RawLease, RawList,
-        RawNamespace, RawNode, RawPod, RawTable, malformed,
+        RawNamespace, RawNode, RawPod, RawTable,
     },
     selector::{NodeSelectors, is_name},
 };
@@ -355,13 +355,12 @@ impl Response {
             return Err(unreadable("it is not a list"));
         }
         for item in list.items.unwrap_or_default() {
-            match serde_json::from_str::<T>(item.get()) {
+            match T::parsed(item.get()) {
                 Ok(mut object) => {
                     object.metadata().shorten();
                     add(&mut listed.items, object);
                 }
-                Err(error) => {
-                    let cause = malformed(&error);
+                Err(cause) => {
                     listed.malformed.push(Malformed::new(item.get(), cause));
                 }
             }

@@ -27,7 +27,7 @@ use super::{failure::status_of, request::Response, *};
 fn said(code: u16, kind: StatusKind, message: &str) -> Failure {
     Failure::Status {
         code,
-        message: message.to_owned(),
+        message: message.into(),
         kind,
         retry_after: None,
     }
@@ -37,7 +37,7 @@ fn said(code: u16, kind: StatusKind, message: &str) -> Failure {
 fn the_message_is_the_one_of_a_status_object_and_nothing_else() {
     let said = |body: &str| status_of(StatusCode::BAD_GATEWAY, body.as_bytes()).1;
     let status = r#"{"kind":"Status","message":"pods is forbidden","details":{"secret":"MARKER"}}"#;
-    assert_eq!(said(status), "pods is forbidden");
+    assert_eq!(said(status), "pods is forbidden".into());
     for body in [
         "",
         "<html>MARKER</html>",
@@ -47,7 +47,7 @@ fn the_message_is_the_one_of_a_status_object_and_nothing_else() {
         r#"{"kind":"Status","message":["MARKER"]}"#,
         r#"{"kind":"Status","message":"MARKER""#,
     ] {
-        assert_eq!(said(body), "Bad Gateway", "{body}");
+        assert_eq!(said(body), "Bad Gateway".into(), "{body}");
     }
 }
 
@@ -83,7 +83,7 @@ fn each_failure_is_retried_where_it_passes_and_says_whether_a_write_may_have_tak
     for (asked, pause) in [(0, Some(200)), (5, Some(5_000)), (6, None)] {
         let busy = Failure::Status {
             code: 429,
-            message: String::new(),
+            message: String::new().into(),
             kind: StatusKind::Other,
             retry_after: Some(Duration::from_secs(asked)),
         };

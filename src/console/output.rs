@@ -8,6 +8,7 @@ use crate::{
     exit::Exit,
     report::{Report, html, text},
     stop::Stop,
+    words::is_shown,
 };
 
 /// Writes `report`, and waits for a slow reader until a signal ends the wait. Returns the exit
@@ -26,11 +27,11 @@ pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
             // would take as much memory as all the rest. The JSON is one line if the log is JSON
             // too, because log collectors read line by line.
             (Output::Json, LogFormat::Json) => {
-                serde_json::to_writer(&mut out, &report)?;
+                serde_json::to_writer(Escaping(&mut out), &report)?;
                 "\n".to_owned()
             }
             (Output::Json, LogFormat::Text) => {
-                serde_json::to_writer_pretty(&mut out, &report)?;
+                serde_json::to_writer_pretty(Escaping(&mut out), &report)?;
                 "\n".to_owned()
             }
             // A user who has just declined at the terminal has seen enough.
@@ -48,6 +49,33 @@ pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
     // A failure to write does not undo any delete, so a more severe code is kept.
     let remedy = "; the next run reports what is left";
     exit.max(exit_after(written, "the report", remedy))
+}
+
+/// Writes JSON, whose strings may contain letters that steer a terminal, so that none does: JSON itself escapes only those
+/// below the space.
+struct Escaping<W>(W);
+
+impl<W: Write> Write for Escaping<W> {
+    /// Writes all of `json`, of which serde hands over whole letters.
+    fn write(&mut self, json: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(json).map_err(io::Error::other)?;
+        for part in text.split_inclusive(|letter| !is_shown(letter)) {
+            let last = part.chars().next_back().filter(|letter| !is_shown(*letter));
+            let shown = &part[..part.len() - last.map_or(0, char::len_utf8)];
+            self.0.write_all(shown.as_bytes())?;
+            for unit in last
+                .into_iter()
+                .flat_map(|it| it.encode_utf16(&mut [0; 2]).to_vec())
+            {
+                write!(self.0, "\\u{unit:04x}")?;
+            }
+        }
+        Ok(json.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Writes a completion script.

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Owner, Read, Uid, Unread};
+use crate::words::Foreign;
 
 /// A PVC as its pod names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,7 +104,7 @@ pub enum Unneeded {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRead {
     /// The finalizers except `kubernetes.io/pvc-protection`. They hold the PVC if it is deleted.
-    pub finalizers: Vec<String>,
+    pub finalizers: Vec<Foreign>,
     /// The PVC's first owner.
     pub owner: Option<Owner>,
     /// The UIDs of the PVC's owners.
@@ -187,9 +188,9 @@ pub struct VolumeFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// `spec.local`, with its path.
-    Local(String),
+    Local(Foreign),
     /// `spec.hostPath`, with its path.
-    HostPath(String),
+    HostPath(Foreign),
     /// Longhorn's `dataLocality: strict-local`: the data is on the node that uses the volume,
     /// although the volume has no affinity.
     StrictLocal,

@@ -25,7 +25,7 @@ pub use self::node::{
 pub use self::pod::{
     Containers, Deletion, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf, REPLACED_EARLY,
 };
-use crate::codes::entry;
+use crate::{codes::entry, words::Foreign};
 
 /// A fact, or why it is not known. An unknown fact never allows a delete.
 pub type Read<T> = Result<T, Unread>;
@@ -166,7 +166,7 @@ pub enum Stray {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skip {
     /// Its value.
-    pub value: String,
+    pub value: Foreign,
     /// The moment at which it ends; `None` if it does not.
     pub until: Option<Timestamp>,
 }

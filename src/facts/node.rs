@@ -6,7 +6,10 @@ use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Read, Skip, Uid, Unread, whole_seconds};
-use crate::codes::{codes, entry};
+use crate::{
+    codes::{codes, entry},
+    words::{Foreign, joined},
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeFacts {
@@ -114,8 +117,9 @@ pub struct Zone(pub [Option<String>; 2]);
 
 impl fmt::Display for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = self.0.iter().flatten().map(String::as_str);
-        f.write_str(&words.collect::<Vec<_>>().join("/"))
+        let words = self.0.iter().flatten().cloned();
+        let words = words.map(Foreign::<60>::from);
+        f.write_str(&joined(words, "/").unwrap_or_default())
     }
 }
 

@@ -9,7 +9,10 @@ use super::{
     Heartbeat, NamespaceFacts, Read, ResourceVersion, Skip, Uid,
     claim::{ClaimName, SetFacts, Storage, Unneeded},
 };
-use crate::codes::entry;
+use crate::{
+    codes::entry,
+    words::{Foreign, Note},
+};
 
 /// A pod, Terminating or not. There may be tens of thousands of pods in memory.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,9 +41,9 @@ pub struct PodFacts {
     /// The request to delete the pod; `None` if the pod is not Terminating.
     pub deletion: Option<Deletion>,
     /// `metadata.finalizers`.
-    pub finalizers: Vec<String>,
+    pub finalizers: Vec<Foreign>,
     /// The managers that set finalizers, by finalizer, as `managedFields` has them.
-    pub finalizers_set_by: BTreeMap<String, String>,
+    pub finalizers_set_by: BTreeMap<Foreign, Foreign>,
     /// `status.phase`.
     pub phase: String,
     /// The states of the pod's containers, as its kubelet last reported them.
@@ -51,7 +54,7 @@ pub struct PodFacts {
     pub opted_out: Option<Skip>,
     pub in_namespace: Read<NamespaceFacts>,
     /// Annotation `pod-reaper.io/after-reap`.
-    pub after_reap: Option<String>,
+    pub after_reap: Option<Note>,
     /// The PVCs that the pod uses. The error says that there are too many to look up.
     pub claim_names: Read<Vec<ClaimName>>,
     /// The pod's first volume that is a writable disk on a storage network, as a phrase; `None` if
@@ -59,7 +62,7 @@ pub struct PodFacts {
     pub own_disk: Option<String>,
     /// The directories and disks of the node that a container of the pod may write to through a
     /// `hostPath`, without those of the system.
-    pub host_paths: Vec<String>,
+    pub host_paths: Vec<Foreign>,
     /// The number of seconds for which the pod tolerates a node whose kubelet is silent; `None`
     /// means no limit.
     pub tolerates_silence: Option<i64>,
@@ -129,9 +132,9 @@ pub const REPLACED_EARLY: [(&str, &str); 4] = [
 impl PodFacts {
     /// Lists the finalizers other than the Job controller's. A finalizer with an empty name blocks the
     /// deletion too.
-    pub fn finalizers_of_others(&self) -> impl Iterator<Item = &str> {
-        let finalizers = self.finalizers.iter().map(String::as_str);
-        finalizers.filter(|name| *name != JOB_TRACKING)
+    pub fn finalizers_of_others(&self) -> impl Iterator<Item = &Foreign> {
+        let finalizers = self.finalizers.iter();
+        finalizers.filter(|name| &***name != JOB_TRACKING)
     }
 
     pub fn deletion_requested(&self) -> Option<Timestamp> {
@@ -195,7 +198,9 @@ impl PodFacts {
 
     /// Reports whether the pod's controller is of this kind and this API group.
     pub fn made_by(&self, kind: &str, group: &str) -> bool {
-        self.owner.as_ref().is_some_and(|owner| owner.kind == kind)
+        self.owner
+            .as_ref()
+            .is_some_and(|owner| &*owner.kind == kind)
             && self
                 .controller
                 .as_ref()
@@ -204,7 +209,7 @@ impl PodFacts {
 
     /// Reports whether the pod still has the Job controller's finalizer.
     pub fn held_by_job(&self) -> bool {
-        self.finalizers.iter().any(|name| name == JOB_TRACKING)
+        self.finalizers.iter().any(|name| &**name == JOB_TRACKING)
     }
 }
 
@@ -232,7 +237,7 @@ entry! {
     #[display("{kind}/{name}")]
     pub struct Owner as "OwnerEntry" {
         /// Such as `StatefulSet`.
-        pub kind: String,
+        pub kind: Foreign,
         /// Its name.
         pub name: String,
     }

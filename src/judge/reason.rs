@@ -22,7 +22,7 @@ use crate::{
         Containers, Heartbeat, KubeletSays, Leaf, LeafKind, OptOut, Owner, Quorum, Read, Ready,
         Skip, Unneeded, Unread,
     },
-    words::{human_duration, joined, prefixed},
+    words::{Foreign, human_duration, joined, prefixed},
 };
 
 codes! {
@@ -206,17 +206,17 @@ pub enum Cause {
     )]
     EtcdMember(Quorum),
     /// These finalizers hold the pod.
-    #[display("It is held by {} {}: a controller still has work to do before the pod can be deleted.", if _0.len() == 1 { "finalizer" } else { "finalizers" }, _0.join(", "))]
-    Finalizers(Vec<String>),
+    #[display("It is held by {} {}: a controller still has work to do before the pod can be deleted.", if _0.len() == 1 { "finalizer" } else { "finalizers" }, _0.iter().format(", "))]
+    Finalizers(Vec<Foreign>),
     /// PVCs that may be wanted would go with the pod.
     #[display("A PVC that may be wanted would go with it: {}.", _0.iter().join("; "))]
     ClaimsGo(Vec<Tie>),
     /// PVCs are on the node; the pod may also write to these paths of the node.
     #[display("Its storage is on the dead node: {}.{}", ties.iter().join("; "), prefixed(" ", writes_to(paths)))]
-    Pinned { ties: Vec<Tie>, paths: Vec<String> },
+    Pinned { ties: Vec<Tie>, paths: Vec<Foreign> },
     /// The pod may write to these paths of the node.
     #[display("{}", writes_to(_0).unwrap_or_default())]
-    HostPath(Vec<String>),
+    HostPath(Vec<Foreign>),
     /// No other node is known to reach the volumes of these PVCs.
     #[display("No other node is known to reach its storage: {}.", _0.iter().join("; "))]
     Confined(Vec<Tie>),
@@ -350,7 +350,7 @@ pub enum Seen {
     /// No kind of these owners is one of `named`.
     #[display("It belongs to {}; --manual-owner-kind names {}.", owned_by(owners), joined(named, ", ").as_deref().unwrap_or("no kind"))]
     OtherOwners {
-        owners: Vec<String>,
+        owners: Vec<Foreign>,
         named: Vec<String>,
     },
 }
@@ -404,8 +404,8 @@ pub enum Note {
     #[display("{_0}")]
     Claim(Tie),
     /// What the pod wrote to these paths stays on its node.
-    #[display("what it wrote to {} stays on {node}", paths.join(", "))]
-    PathsStay { paths: Vec<String>, node: String },
+    #[display("what it wrote to {} stays on {node}", paths.iter().format(", "))]
+    PathsStay { paths: Vec<Foreign>, node: String },
     /// The pod has no controller.
     #[display("nothing brings it back: it has no controller")]
     NoController,

@@ -273,8 +273,7 @@ fn etcd_member(case: &PodContext<'_>) -> Finding {
 }
 
 fn finalizers(case: &PodContext<'_>) -> Finding {
-    let finalizers = case.pod.finalizers_of_others().map(str::to_owned);
-    let finalizers = finalizers.collect_vec();
+    let finalizers = case.pod.finalizers_of_others().cloned().collect_vec();
     if !finalizers.is_empty() {
         return Err(Cause::Finalizers(finalizers));
     }

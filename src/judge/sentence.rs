@@ -9,10 +9,9 @@ use super::{
 };
 use crate::{
     facts::{
-        AffinityTerm, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, Place, Read, Requirement,
-        SignBy, Skip,
+        AffinityTerm, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, Place, Read, SignBy, Skip,
     },
-    words::{about, human_duration, joined},
+    words::{Foreign, about, human_duration, joined},
 };
 
 /// Why two machines could write to a disk.
@@ -55,7 +54,7 @@ pub(super) fn of_the_cut(cut: Option<GraceCut>) -> String {
 }
 
 /// Says that the pod may write to these paths; `None` if there are none.
-pub(super) fn writes_to(paths: &[String]) -> Option<String> {
+pub(super) fn writes_to(paths: &[Foreign]) -> Option<String> {
     let paths = joined(paths, ", ")?;
     Some(format!(
         "It may write to {paths} on the dead node, by a hostPath of its own: a replacement would start without what is there."
@@ -82,17 +81,17 @@ pub(super) fn of_directory(place: &Place) -> String {
 
 /// Formats terms as a phrase: "zone in (a, b) or zone in (c)".
 pub(super) fn spelled_terms(terms: &[AffinityTerm]) -> String {
+    let word = |text: &String| Foreign::<60>::from(text.as_str());
     let term = |term: &AffinityTerm| {
         let requirements = term.requirements.iter().map(|requirement| {
-            let Requirement {
-                key,
-                operator,
-                values,
-            } = requirement;
-            match operator.as_str() {
+            let [key, operator] = [&requirement.key, &requirement.operator].map(word);
+            let values = &requirement.values;
+            match &*operator {
                 "Exists" | "DoesNotExist" => format!("{key} {operator}"),
-                _ if *values == [""] => format!("{key} {operator} (\"\")"),
-                _ => format!("{key} {operator} ({})", values.join(", ")),
+                _ => format!(
+                    "{key} {operator} ({})",
+                    values.iter().map(word).format(", ")
+                ),
             }
         });
         let fields = term.fields.then(|| "a field of the node".to_owned());
@@ -178,10 +177,10 @@ pub(super) fn not_ready_for(time: Option<SignedDuration>, threshold: SignedDurat
 pub(super) fn opted_out_until(Skip { value, until }: &Skip) -> String {
     match until {
         Some(until) => format!(" That ends at {until:.0}."),
-        None if value == "true" => String::new(),
+        None if &**value == "true" => String::new(),
         None => {
             format!(
-                " Its value {value:?} is neither true, false nor a time, and is treated as true."
+                " Its value {value:#} is neither true, false nor a time, and is treated as true."
             )
         }
     }
@@ -205,7 +204,7 @@ pub(super) fn none_of(none: NoTie, claims: &Read<Vec<String>>) -> String {
 }
 
 /// Names the kinds of owners, and of the workload above.
-pub(super) fn owned_by(kinds: &[String]) -> String {
+pub(super) fn owned_by(kinds: &[Foreign]) -> String {
     let kinds = kinds.iter().map(|kind| format!("a {kind}"));
     joined(kinds, " and ").unwrap_or_else(|| "no owner".to_owned())
 }

@@ -14,9 +14,12 @@ use super::{
     reason::{Cause, SharedDisk},
     tie::{Doubt, Location, Owned, Tie, TieKind, Wanted},
 };
-use crate::facts::{
-    AffinityTerm, BoundClaim, ClaimFacts, ClaimState, NodeFacts, Owner, Place, PodFacts, Read,
-    Storage, Unneeded, Unread, VolumeFacts,
+use crate::{
+    facts::{
+        AffinityTerm, BoundClaim, ClaimFacts, ClaimState, NodeFacts, Owner, Place, PodFacts, Read,
+        Storage, Unneeded, Unread, VolumeFacts,
+    },
+    words::Foreign,
 };
 
 /// The time that is left, after a PVC was deleted, to set its volume to `Retain`.
@@ -201,7 +204,7 @@ impl PodContext<'_> {
     /// Lists the node's paths that the pod may write to and that keep the pod. Kubernetes replaces
     /// the pods of a Deployment at the eviction, but those of a `StatefulSet` only once they are
     /// deleted; so do the controllers of other projects.
-    pub(super) fn paths_that_keep(&self) -> &[String] {
+    pub(super) fn paths_that_keep(&self) -> &[Foreign] {
         if waits_with_a_path(self.pod) && self.unneeded().is_none() {
             &self.pod.host_paths
         } else {
@@ -377,8 +380,8 @@ pub(super) fn disk_of_several(
     let of_pod = pod.own_disk.clone().map(SharedDisk::OfPod);
     let of_machine = || {
         let Owner { kind, name } = pod.owner.as_ref()?;
-        let machine =
-            kind.ends_with(VIRTUAL_MACHINE) || kind == "Pod" && name.starts_with(LAUNCHER_PREFIX);
+        let machine = kind.ends_with(VIRTUAL_MACHINE)
+            || &**kind == "Pod" && name.starts_with(LAUNCHER_PREFIX);
         machine.then(|| SharedDisk::VirtualMachine(name.clone()))
     };
     match of_pod.or_else(of_machine) {

@@ -3,10 +3,14 @@
 use std::fmt::{self, Formatter};
 
 use derive_more::Display;
+use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use super::sentence::{of_directory, spelled_terms};
-use crate::facts::{AffinityTerm, Place, Unneeded, Unread};
+use crate::{
+    facts::{AffinityTerm, Place, Unneeded, Unread},
+    words::Foreign,
+};
 
 /// What one PVC means for a delete of its pod. A PVC has up to two ties: one because it is deleted with
 /// the pod, and one by where its data is.
@@ -67,7 +71,7 @@ pub enum Doubt {
     #[display("{_0}")]
     Unread(Unread),
     /// The PVC names no volume. Holds its phase.
-    #[display("it names no volume (phase {})", _0.as_deref().unwrap_or("not set"))]
+    #[display("it names no volume (phase {})", _0.as_ref().map_or("not set".to_owned(), |it| Foreign::<60>::from(it.as_str()).to_string()))]
     NoVolume(Option<String>),
     /// The PVC names this volume, which does not exist.
     #[display("its volume {_0} does not exist")]
@@ -88,11 +92,11 @@ pub enum Wanted {
     /// The PVC was deleted, and finalizers hold it.
     #[display(
         "it was deleted at {at:.0}, and goes once its last pod and the finalizers {} are gone",
-        finalizers.join(", ")
+        finalizers.iter().format(", ")
     )]
     DeletedAndHeld {
         at: Timestamp,
-        finalizers: Vec<String>,
+        finalizers: Vec<Foreign>,
     },
     /// The pod owns the PVC.
     #[display("the pod owns it, so that it goes with the pod, and {_0}")]

@@ -13,6 +13,7 @@ use super::meta::{HOSTNAME, Malformed, Meta, Written, cut};
 use crate::{
     facts::{Heartbeat, Life, NodeFacts, Read, Renewal, SignBy},
     selector::MAX_NAME_CHARS,
+    words::Foreign,
 };
 
 /// The label, with its value, of an API server's lease, since Kubernetes 1.26. The holder of such a
@@ -20,8 +21,6 @@ use crate::{
 const IDENTITY: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
 /// The field of a renewal in `managedFields`.
 const RENEWED: &str = "/f:spec/f:renewTime";
-/// The length, in characters, that a holder is cut to in a sentence.
-const MAX_HOLDER_CHARS: usize = 80;
 
 raw! {
     pub struct RawLease {
@@ -105,8 +104,7 @@ impl RawLease {
         } else if self.is_of_api_server() {
             (SignBy::ApiServer, None)
         } else {
-            let holder = self.spec.holder_identity.chars().take(MAX_HOLDER_CHARS);
-            let holder = holder.collect::<String>();
+            let holder = Foreign::<60>::from(self.spec.holder_identity.as_str());
             let what = format!("Lease {namespace}/{name}, held by {holder}");
             (SignBy::OtherLease, Some(what))
         };

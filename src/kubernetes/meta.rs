@@ -7,7 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, error::Category, value::RawValue};
 
-use crate::facts::{CLOCK_SKEW, Deletion, ResourceVersion, Skip, Uid};
+use crate::{
+    facts::{CLOCK_SKEW, Deletion, ResourceVersion, Skip, Uid},
+    words::{self, Foreign},
+};
 
 /// The time after its creation within which an object gets its first writes. Some servers never
 /// renew the stamp of such a write: see [`Meta::heard`].
@@ -162,8 +165,13 @@ impl Meta {
             .max()
     }
 
+    pub fn finalizers(&self) -> Vec<Foreign> {
+        let names = self.finalizers.iter().map(String::as_str);
+        names.map(Foreign::from).collect()
+    }
+
     /// Returns the managers that set the finalizers, by finalizer.
-    pub fn finalizers_set_by(&self) -> BTreeMap<String, String> {
+    pub fn finalizers_set_by(&self) -> BTreeMap<Foreign, Foreign> {
         let mut managers = BTreeMap::new();
         for entry in &self.managed_fields {
             let fields = entry.fields().unwrap_or_default();
@@ -172,7 +180,7 @@ impl Meta {
             cut(&mut manager);
             let names = self.finalizers.iter();
             let names = names.filter(|name| set.get(format!("v:\"{name}\"")).is_some());
-            managers.extend(names.map(|name| (name.clone(), manager.clone())));
+            managers.extend(names.map(|name| (name.as_str().into(), manager.as_str().into())));
         }
         managers
     }
@@ -218,7 +226,7 @@ impl Meta {
             let is_time = may_end && value.as_bytes().get(10) == Some(&b'T');
             (value != "false").then(|| Skip {
                 until: value.parse().ok().filter(|_| is_time),
-                value: value.clone(),
+                value: value.as_str().into(),
             })
         };
         let mut both = [(&self.labels, false), (&self.annotations, true)].into_iter();
@@ -293,12 +301,9 @@ impl Malformed {
     /// read.
     pub fn new(text: &str, cause: &str) -> Self {
         let value = serde_json::from_str::<Value>(text).unwrap_or_default();
-        let [namespace, name] = ["namespace", "name"].map(|field| {
-            value["metadata"][field]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned()
-        });
+        let [namespace, name] = ["namespace", "name"]
+            .map(|field| value["metadata"][field].as_str().unwrap_or_default());
+        let [namespace, name] = [namespace, name].map(|text| words::name(text.to_owned()));
         Self {
             namespace,
             name,

@@ -6,7 +6,10 @@
 
 use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
-use crate::facts::{NamespaceFacts, Namespaces};
+use crate::{
+    facts::{NamespaceFacts, Namespaces},
+    words::is_word,
+};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 
 /// Declares raw types. Each field is spelled in camel case, and may be absent or null, as programs
@@ -41,7 +44,7 @@ mod volume;
 
 pub use self::lease::{HolderPod, Holders, LeasesByNode, RawLease};
 pub use self::marks::KOSMOS_PREFIX;
-pub use self::meta::{Malformed, Meta, RawKind, RawList, RawTable, full_name, given, malformed};
+pub use self::meta::{Malformed, Meta, RawKind, RawList, RawTable, full_name, malformed};
 pub use self::node::{CONFIRMED_OFF, CONTROL_PLANE, ETCD, NodeObjects, RawNode, is_of_cluster};
 pub use self::pod::RawPod;
 pub use self::volume::{RawAttachment, RawClaim, RawDriver, RawStatefulSet, RawVolume};
@@ -56,6 +59,19 @@ pub trait Kind: DeserializeOwned + Clone + Send + 'static {
     const NAMESPACED: bool;
 
     fn metadata(&mut self) -> &mut Meta;
+
+    /// Parses an object. Fails with a phrase if it is malformed. The API server lets nobody choose a name that is no
+    /// word, but a file may have one.
+    fn parsed(text: &str) -> Result<Self, &'static str> {
+        let mut object = serde_json::from_str::<Self>(text).map_err(|error| malformed(&error))?;
+        let meta = object.metadata();
+        for name in [&meta.namespace, &meta.name] {
+            if !name.is_empty() && !is_word(name) {
+                return Err("no object can have its name");
+            }
+        }
+        Ok(object)
+    }
 
     /// Reports whether an object of this kind's name is of this kind: another group, such as
     /// Longhorn's, may have a kind of the same name. `api_version` is empty if it is not stated.

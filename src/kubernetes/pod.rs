@@ -1,6 +1,6 @@
 //! Pods: their fields, and their conversion to facts.
 
-use std::{collections::BTreeMap, ptr};
+use std::{collections::BTreeMap, mem, ptr};
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
@@ -17,9 +17,12 @@ use super::{
         required,
     },
 };
-use crate::facts::{
-    ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Read, SignBy,
-    Unread,
+use crate::{
+    facts::{
+        ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Read,
+        SignBy, Unread,
+    },
+    words::{Foreign, name},
 };
 
 /// The key of the taint that Kubernetes gives a node whose kubelet is silent. Kubernetes evicts
@@ -126,6 +129,7 @@ impl<'de> Deserialize<'de> for Volumes {
         let add = |kept: &mut Vec<PodVolume>, mut volume: PodVolume| {
             if let Some(claim) = &mut volume.persistent_volume_claim {
                 cut(&mut claim.claim_name);
+                claim.claim_name = name(mem::take(&mut claim.claim_name));
             }
             volume.host_path = volume.host_path.and_then(HostPath::of_data);
             let kind = |it: &PodVolume| (it.uses_claim(), it.host_path.is_some(), it.disk());
@@ -227,8 +231,8 @@ impl Status {
 impl From<&OwnerReference> for Owner {
     fn from(owner: &OwnerReference) -> Self {
         Self {
-            kind: owner.kind.clone(),
-            name: owner.name.clone(),
+            kind: owner.kind.as_str().into(),
+            name: name(owner.name.clone()),
         }
     }
 }
@@ -275,7 +279,7 @@ impl RawPod {
 
     /// Returns the pod's node; `None` if it has none.
     pub fn node(&self) -> Option<String> {
-        given(self.spec.node_name.clone())
+        given(name(self.spec.node_name.clone()))
     }
 
     /// Requests the deletion of the pod as Kubernetes does, once its node has been silent since `at` and
@@ -362,7 +366,7 @@ impl RawPod {
     /// Lists the paths of the node, apart from those of its system, that a container of the pod may
     /// write to. If the pod has more `hostPath` volumes or mounts than the limit, it is treated as
     /// writing to each path.
-    fn host_paths(&self) -> Vec<String> {
+    fn host_paths(&self) -> Vec<Foreign> {
         let PodSpec {
             volumes: Volumes(volumes),
             containers,
@@ -379,7 +383,7 @@ impl RawPod {
                 .any(|it| it.writes(name))
         };
         let written = volumes.filter(|(_, name)| are_many || writes(name));
-        let paths = written.map(|(host, _)| host.path.clone());
+        let paths = written.map(|(host, _)| host.path.as_str().into());
         paths.sorted().dedup().collect()
     }
 
@@ -398,7 +402,7 @@ impl RawPod {
                 && time.chars().all(|digit| digit.is_ascii_digit())
         };
         let hash = self.metadata.labels.get(POD_TEMPLATE_HASH);
-        let (kind, name) = match kind.as_str() {
+        let (kind, name) = match &**kind {
             "Job" if let Some((name, _)) = name.rsplit_once('-').filter(is_timed) => {
                 ("CronJob", name)
             }
@@ -411,7 +415,7 @@ impl RawPod {
             kind => (kind, name.as_str()),
         };
         Owner {
-            kind: kind.to_owned(),
+            kind: kind.into(),
             name: name.to_owned(),
         }
     }
@@ -444,7 +448,7 @@ impl RawPod {
         };
         let owner = owner.map(Owner::from);
         let own_disk = spec.volumes.0.iter().find_map(|volume| {
-            let name = full_name("", &volume.name, "without a name");
+            let name = full_name("", &name(volume.name.clone()), "without a name");
             Some(format!("its volume {name} is {}", volume.disk()?))
         });
         let Tolerations([tolerates_silence, tolerates_not_ready]) = spec.tolerations;
@@ -468,11 +472,11 @@ impl RawPod {
             after_reap: metadata
                 .annotations
                 .get("pod-reaper.io/after-reap")
-                .cloned(),
+                .map(|note| note.as_str().into()),
             own_disk,
             host_paths: self.host_paths(),
             claim_names: self.claim_names(),
-            finalizers: metadata.finalizers.clone(),
+            finalizers: metadata.finalizers(),
             finalizers_set_by: if metadata.terminating() && !metadata.finalizers.is_empty() {
                 metadata.finalizers_set_by()
             } else {

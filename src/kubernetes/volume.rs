@@ -9,9 +9,12 @@ use super::{
     meta::{MAX_ITEMS_KEPT, Meta, given, required},
     pod::{NetworkDisk, written_by_several},
 };
-use crate::facts::{
-    AffinityTerm, Attachment, BoundClaim, ClaimRead, ClaimState, Copies, Owner, Place, Read,
-    Requirement, Uid, Unread, VolumeFacts,
+use crate::{
+    facts::{
+        AffinityTerm, Attachment, BoundClaim, ClaimRead, ClaimState, Copies, Owner, Place, Read,
+        Requirement, Uid, Unread, VolumeFacts,
+    },
+    words::name,
 };
 
 /// The mode of a volume without a file system.
@@ -149,11 +152,10 @@ impl RawClaim {
             status,
         } = self;
         let many = spec.access_modes.iter().any(|mode| mode == "ReadWriteMany");
-        let foreign = |name: &&String| *name != PVC_PROTECTION;
-        let finalizers = metadata.finalizers.iter().filter(foreign).cloned();
-        let finalizers = finalizers.collect();
+        let mut finalizers = metadata.finalizers();
+        finalizers.retain(|name| &**name != PVC_PROTECTION);
         let deletion = metadata.deletion_timestamp;
-        let missing = given(spec.volume_name);
+        let missing = given(name(spec.volume_name));
         let lost = status.phase == "Lost";
         let owners = metadata
             .owner_references
@@ -281,8 +283,8 @@ impl From<RawVolume> for VolumeFacts {
         let driver = volume.driver_of_disk().map(str::to_owned);
         let RawVolume { metadata, spec } = volume;
         let storage = match (spec.local, spec.host_path) {
-            (Some(local), _) => Place::Local(local.path),
-            (None, Some(host)) => Place::HostPath(host.path),
+            (Some(local), _) => Place::Local(local.path.into()),
+            (None, Some(host)) => Place::HostPath(host.path.into()),
             (None, None) if spec.csi.is_strict_local() => Place::StrictLocal,
             (None, None) => Place::Driver,
         };
@@ -314,9 +316,9 @@ impl RawAttachment {
     pub fn into_facts(self) -> (String, Attachment) {
         let attachment = Attachment {
             name: self.metadata.name,
-            volume: self.spec.source.persistent_volume_name,
+            volume: self.spec.source.persistent_volume_name.map(name),
             driver: given(self.spec.attacher),
         };
-        (self.spec.node_name, attachment)
+        (name(self.spec.node_name), attachment)
     }
 }

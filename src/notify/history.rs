@@ -66,7 +66,7 @@ pub async fn after(
                 .pod
                 .owner
                 .as_ref()
-                .map(|owner| owner.kind.clone())
+                .map(|owner| owner.kind.to_string())
                 .filter(|kind| history::is_word(kind)),
             attached: run.may_be_attached(judged),
             at,

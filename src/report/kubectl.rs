@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use itertools::Itertools as _;
+use serde_json::json;
 
 use crate::{
     facts::{NodeFacts, OUT_OF_SERVICE, Ready, Uid},
@@ -19,10 +20,16 @@ impl Target {
     /// Returns the options that point kubectl, or this program, at the cluster, each preceded by a
     /// space.
     fn options(&self) -> String {
+        let option = |name: &str, value: &str| {
+            // A value that begins with a hyphen would be another option.
+            let by = if value.starts_with('-') { '=' } else { ' ' };
+            format!(" --{name}{by}{}", quoted(value))
+        };
         let file = self.kubeconfig.as_ref();
-        let file = file.map(|file| quoted(&file.to_string_lossy()));
-        let context = self.context.as_deref().map(quoted);
-        prefixed(" --kubeconfig ", file) + &prefixed(" --context ", context)
+        let file = file.map(|file| option("kubeconfig", &file.to_string_lossy()));
+        let context = self.context.as_ref();
+        let context = context.map(|context| option("context", context));
+        file.unwrap_or_default() + &context.unwrap_or_default()
     }
 
     pub(super) fn command(&self, words: &[&str]) -> String {
@@ -63,7 +70,7 @@ impl Target {
         if !is_name(namespace) || !is_name(claim) {
             return None;
         }
-        let options = format!(r#"{{"preconditions":{{"uid":"{uid}"}}}}"#);
+        let options = json!({"preconditions": {"uid": uid}}).to_string();
         let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}");
         let delete = self.command(&["delete", "--raw", &path, "-f", "-"]);
         Some(format!("echo {} | {delete}", quoted(&options)))

@@ -112,12 +112,8 @@ impl RunRecord<'_> {
             _ => true,
         });
         // The pod's author may write a text that looks like a note of ours.
-        let own = judged
-            .pod
-            .after_reap
-            .iter()
-            .map(|note| note.replace('\'', "\""));
-        let own = own.map(|note| format!("'{note}' (its own note)"));
+        let own = judged.pod.after_reap.iter();
+        let own = own.map(|note| format!("{note:#} (its own note)"));
         joined(own.chain(notes.map(|note| note.to_string())), "; ")
     }
 

@@ -148,7 +148,7 @@ impl Text {
 
     fn paragraph(&mut self, first: &str, rest: &str, tone: Tone, text: &str) {
         let most = LINES.saturating_mul(COLUMNS).div_ceil(self.screen.columns);
-        self.wrapped(first, rest, tone, &sanitize(text), most);
+        self.wrapped(first, rest, tone, &unbroken(text), most);
     }
 
     /// Writes a wrapped paragraph. Color is added after wrapping, which would count the escapes as
@@ -181,6 +181,18 @@ impl Text {
         self.written
             .push_str(&format!("{style}{}{style:#}\n", line.trim_end()));
     }
+}
+
+/// Keeps together what stands in quotation marks: an author of it could make a line begin as a command of ours.
+fn unbroken(text: &str) -> String {
+    let together = TOGETHER.to_string();
+    let text = sanitize(text);
+    let parts = text.split('"').enumerate();
+    let parts = parts.map(|(number, part)| match number % 2 {
+        0 => part.to_owned(),
+        _ => part.replace(' ', &together),
+    });
+    parts.collect_vec().join("\"")
 }
 
 /// Spells the groups one after the other. A name and its remark stay together, and so do a group

@@ -314,7 +314,7 @@ impl Saved {
 
     /// Parses an object, and returns it with its key; `None` if it is malformed.
     fn parsed<T: Kind>(&mut self, text: &str) -> Option<(ObjectKey, T)> {
-        let cause = match serde_json::from_str::<T>(text) {
+        let cause = match T::parsed(text) {
             Ok(mut object) => {
                 let meta = object.metadata();
                 self.newest = self.newest.max(meta.newest());
@@ -329,7 +329,7 @@ impl Saved {
                 }
                 "it lacks its name or namespace"
             }
-            Err(error) => malformed(&error),
+            Err(cause) => cause,
         };
         self.note_malformed(T::KIND, text, cause);
         None

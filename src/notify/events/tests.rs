@@ -1,10 +1,5 @@
 //! Tests of the Events that a run writes.
 
-#![expect(
-    clippy::needless_raw_string_hashes,
-    reason = "UPDATE_EXPECT=1 writes them"
-)]
-
 use expect_test::expect;
 use pod_reaper_test_support::simulated::{Fate, Fault, Kind, Request};
 use serde_json::Value;
@@ -57,7 +52,7 @@ async fn the_events_of_a_run() {
         default Normal StuckOnNotReadyNode Deleted v1 Node ds06 uid-ds06 -
             Force-deleted 3 pods that were stuck Terminating here; 2 need you. Unless ds06 is about to come back, make sure that it is powered off: any containers still running there keep running alongside the pods that replace them.
         shop Warning Finalizers Manual v1 Pod held-0 uid-shop-held-0 uid-ds06
-            Not force-deleted: it needs you. It is held by finalizer example.org/�hold: a controller still has work to do before the pod can be deleted. See: pod-reaper explain shop/held-0
+            Not force-deleted: it needs you. It is held by finalizer "example.org/�hold": a controller still has work to do before the pod can be deleted. See: pod-reaper explain shop/held-0
         shop Warning VolumeUnverified Manual v1 Pod lost-0 uid-shop-lost-0 uid-ds06
             Not force-deleted: it needs you. It is unverified whether its storage is on the dead node: lost. See: pod-reaper explain shop/lost-0
         shop Warning KosmosLeaf Manual v1 Pod leafy-0 uid-shop-leafy-0 uid-leaf
@@ -83,7 +78,7 @@ fn a_note_keeps_its_end_and_holds_no_control_characters() {
 fn a_refusal_names_the_remedy_and_repeats_no_answer() {
     let refused = Failure::Status {
         code: 403,
-        message: "MARKER".to_owned(),
+        message: "MARKER".into(),
         kind: StatusKind::Other,
         retry_after: None,
     };
