@@ -4,7 +4,7 @@
 //! delete.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::{self, Formatter},
 };
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     codes::codes,
-    facts::{Copies, NodeFacts, REPLACED_EARLY, Uid},
+    facts::{Copies, NodeFacts, REPLACED_EARLY, Ready, Uid},
     outcome::Trace,
     selector::is_name,
 };
@@ -27,7 +27,8 @@ pub const LAST_REPORT: &str = "last-report";
 const MAX_REPORT_BYTES: usize = 100_000;
 /// The most bytes of all keys and values; Kubernetes accepts twice as many.
 const MAX_BYTES: usize = 512 << 10;
-const MAX_NODES: usize = 100;
+/// The most nodes that are noted, and that are looked at.
+pub const MAX_NODES: usize = 100;
 const MAX_PODS: usize = 50;
 /// The most bytes of a value that is read: [`MAX_PODS`] pods with the longest names have fewer.
 const MAX_BYTES_READ: usize = 64 << 10;
@@ -61,6 +62,12 @@ remembered! {
         /// machines that share one.
         #[serde(rename = "bootID")]
         pub boot_id: String,
+        /// The ID of its installed system then; empty if that is not known.
+        #[serde(rename = "machineID", default)]
+        pub machine_id: String,
+        /// The UUID of its hardware or virtual machine then; empty if that is not known.
+        #[serde(rename = "systemUUID", default)]
+        pub system_uuid: String,
         /// When the first pod was reaped.
         pub first_reap: Timestamp,
         /// When the last pod was reaped.
@@ -120,6 +127,12 @@ codes! {
     pub enum NodeState {
         /// It is not Ready.
         Down = "down",
+        /// It could not be read.
+        Unread = "unread",
+        /// Its Node object is gone.
+        Gone = "gone",
+        /// Another machine has its name.
+        AnotherMachine = "another-machine",
         /// It is Ready, and its machine was not rebooted in between.
         BackSameBoot = "back-same-boot",
         /// It is Ready, and its machine was rebooted in between.
@@ -129,18 +142,48 @@ codes! {
     }
 }
 
+impl NodeState {
+    /// Reports whether nothing shows that the node came back.
+    pub fn may_be_down(self) -> bool {
+        matches!(self, Self::Down | Self::Unread | Self::Gone)
+    }
+}
+
 /// What earlier runs did, as far as it could be read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct History {
-    /// The nodes whose pods were reaped in the last 7 days, the last reap first. A node that was
-    /// deleted since, has registered anew, or could not be read is left out.
+    /// The nodes whose pods were reaped in the last 7 days, the last reap first.
     pub nodes: Vec<RememberedNode>,
     /// What could not be read or noted, as a sentence; null if nothing failed.
     pub unread: Option<String>,
+    /// The nodes of which it is not known whether pods were reaped there.
+    #[serde(skip)]
+    pub not_known: NotKnown,
+}
+
+/// The nodes of which it is not known what earlier runs did.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NotKnown {
+    All,
+    Of(BTreeSet<Uid>),
+}
+
+impl Default for NotKnown {
+    fn default() -> Self {
+        Self::Of(BTreeSet::new())
+    }
 }
 
 impl History {
+    /// Reports whether it is known what earlier runs did to a node.
+    pub fn knows(&self, node: &Uid) -> bool {
+        match &self.not_known {
+            NotKnown::All => false,
+            NotKnown::Of(nodes) => !nodes.contains(node),
+        }
+    }
+
     /// Lists the nodes whose return needs you.
     pub fn needing_you(&self) -> impl Iterator<Item = &RememberedNode> {
         self.nodes.iter().filter(|node| node.needs_you())
@@ -161,6 +204,8 @@ pub struct RememberedNode {
     /// What became of it.
     #[serde(flatten)]
     pub now: Return,
+    /// Why the node could not be read, as a phrase; null if it was.
+    pub unread: Option<String>,
     /// The `StatefulSets` of the noted pods, while the node is down.
     pub sets: Vec<RememberedSet>,
 }
@@ -198,12 +243,13 @@ impl RememberedNode {
     /// Reports whether the reaped pods may have run alongside their replacements, and no run has told
     /// it yet.
     pub fn needs_you(&self) -> bool {
-        self.now.state == NodeState::BackSameBoot && self.noted.told.is_none()
+        let may_run_twice = [NodeState::BackSameBoot, NodeState::AnotherMachine];
+        may_run_twice.contains(&self.now.state) && self.noted.told.is_none()
     }
 
     /// Returns the node's return, if this run is the first to tell it.
     pub fn first_told(&self) -> Option<&Return> {
-        let is_back = self.now.state != NodeState::Down;
+        let is_back = !self.now.state.may_be_down();
         (is_back && self.noted.told.is_none()).then_some(&self.now)
     }
 }
@@ -212,6 +258,35 @@ impl Noted {
     /// Reports whether the node is still remembered at `now`.
     pub fn is_kept(&self, now: Timestamp) -> bool {
         now.duration_since(self.last_reap) < KEPT
+    }
+
+    /// Moves times that are later than `now`, by which nothing would ever be forgotten, to `now`.
+    pub fn no_later_than(&mut self, now: Timestamp) {
+        let pods = self.pods.iter_mut().map(|pod| &mut pod.at);
+        let times = pods.chain([&mut self.first_reap, &mut self.last_reap]);
+        times.for_each(|time| *time = now.min(*time));
+    }
+
+    /// Returns what became of the node, by the node that has its name now.
+    pub fn state_of(&self, uid: &Uid, node: &NodeFacts) -> NodeState {
+        let differs = |noted: &String, now: &Option<String>| {
+            !noted.is_empty() && now.as_ref().is_some_and(|now| now != noted)
+        };
+        let is_same_boot = node.boot_id.as_ref() == Some(&self.boot_id);
+        if !is_same_boot
+            && (differs(&self.machine_id, &node.machine_id)
+                || differs(&self.system_uuid, &node.system_uuid))
+        {
+            return NodeState::AnotherMachine;
+        }
+        // A node that registered anew may be another machine, unless it was noted which one it was.
+        let is_noted = *uid == node.uid || !self.machine_id.is_empty();
+        match node.boot_id {
+            _ if node.ready != Ready::True => NodeState::Down,
+            _ if is_same_boot => NodeState::BackSameBoot,
+            Some(_) if is_noted && !self.boot_id.is_empty() => NodeState::BackRebooted,
+            _ => NodeState::Unknown,
+        }
     }
 
     /// Notes `pods`. Those with a volume are kept first, because two machines may have written to it.
@@ -242,7 +317,7 @@ impl Noted {
             let names = pods().flat_map(|pod| [&pod.namespace, &pod.name]);
             let mut names = names.chain([&noted.node]).map(String::as_str).chain([uid]);
             let kinds = pods().filter_map(|pod| pod.owner_kind.as_ref());
-            let mut words = kinds.chain([&noted.boot_id]);
+            let mut words = kinds.chain([&noted.boot_id, &noted.machine_id, &noted.system_uuid]);
             noted.version == VERSION && names.all(is_name) && words.all(|word| is_word(word))
         };
         let noted = serde_json::from_str(text).ok().filter(is_ours);
@@ -260,28 +335,42 @@ pub fn is_word(text: &str) -> bool {
 const MAX_WORD_BYTES: usize = 63;
 
 /// Reads the values of the `ConfigMap`. Returns also why entries could not be read.
-pub fn parse(data: &BTreeMap<String, String>) -> (Notes, Vec<&'static str>) {
+pub fn parse(data: &BTreeMap<String, String>) -> (Notes, BTreeMap<Uid, &'static str>) {
     let entries = data.iter().filter(|(key, _)| *key != LAST_REPORT);
-    entries.partition_map(|(key, text)| match Noted::parse(key, text) {
-        Ok(noted) => Either::Left((Uid::from(key.clone()), noted)),
-        Err(cause) => Either::Right(cause),
+    entries.partition_map(|(key, text)| {
+        let uid = Uid::from(key.clone());
+        match Noted::parse(key, text) {
+            Ok(noted) => Either::Left((uid, noted)),
+            Err(cause) => Either::Right((uid, cause)),
+        }
     })
 }
 
 /// Notes that pods of `node` are about to be reaped. A node that was back since the last reap, or whose
-/// machine was rebooted, is noted anew. Returns its note.
+/// machine was rebooted, is noted anew. One that registered anew and was not rebooted keeps its note. Returns its note.
 pub fn begin<'a>(notes: &'a mut Notes, node: &NodeFacts, at: Timestamp) -> &'a mut Noted {
-    let boot_id = node.boot_id.clone().filter(|id| is_word(id));
+    let word = |id: &Option<String>| id.clone().filter(|id| is_word(id)).unwrap_or_default();
     let fresh = Noted {
         version: VERSION,
         node: node.name.clone(),
-        boot_id: boot_id.unwrap_or_default(),
+        boot_id: word(&node.boot_id),
+        machine_id: word(&node.machine_id),
+        system_uuid: word(&node.system_uuid),
         first_reap: at,
         last_reap: at,
         pods: Vec::new(),
         more: 0,
         told: None,
     };
+    let is_it = |noted: &Noted| noted.node == fresh.node && noted.boot_id == fresh.boot_id;
+    if !notes.contains_key(&node.uid)
+        && !fresh.boot_id.is_empty()
+        && let Some((uid, noted)) = notes.iter().find(|(_, noted)| is_it(noted))
+    {
+        let (before, noted) = (uid.clone(), noted.clone());
+        notes.remove(&before);
+        notes.insert(node.uid.clone(), noted);
+    }
     let known = notes
         .entry(node.uid.clone())
         .or_insert_with(|| fresh.clone());
@@ -290,6 +379,8 @@ pub fn begin<'a>(notes: &'a mut Notes, node: &NodeFacts, at: Timestamp) -> &'a m
         *known = fresh;
     } else {
         known.last_reap = at;
+        known.machine_id = fresh.machine_id;
+        known.system_uuid = fresh.system_uuid;
         if tells_nothing {
             known.boot_id.clear();
         }
@@ -299,6 +390,9 @@ pub fn begin<'a>(notes: &'a mut Notes, node: &NodeFacts, at: Timestamp) -> &'a m
 
 /// Drops what is too old or too much: the pods of the nodes that were reaped first, then these nodes.
 pub fn fit(notes: &mut Notes, now: Timestamp) {
+    for noted in notes.values_mut() {
+        noted.no_later_than(now);
+    }
     notes.retain(|_, noted| noted.is_kept(now));
     let size = |(uid, noted): (&Uid, &Noted)| uid.len() + noted.text().len();
     let mut left = notes.iter().map(size).sum::<usize>();

@@ -20,6 +20,10 @@ pub struct NodeFacts {
     /// `status.nodeInfo.bootID`, which changes when the machine boots; `None` if it is empty, or if
     /// another machine has the same.
     pub boot_id: Option<String>,
+    /// `status.nodeInfo.machineID`, of the installed system; `None` if it is empty.
+    pub machine_id: Option<String>,
+    /// `status.nodeInfo.systemUUID`, of the hardware or virtual machine; `None` if it is empty.
+    pub system_uuid: Option<String>,
     /// Status of the `Ready` condition.
     pub ready: Ready,
     /// Reason of the `Ready` condition, such as `NodeStatusUnknown`.

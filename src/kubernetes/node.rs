@@ -419,6 +419,8 @@ impl NodeObjects {
         let mut facts = NodeFacts {
             uid: required(&node.metadata.uid, "metadata.uid")?,
             boot_id: given(node.status.node_info.boot_id.clone()),
+            machine_id: given(node.status.node_info.machine_id.clone()),
+            system_uuid: given(node.status.node_info.system_uuid.clone()),
             ready: node.ready(),
             ready_reason: ready_condition.and_then(|it| given(it.reason.clone())),
             kubelet_says: ready_condition.and_then(|it| kubelet_says(&it.message)),

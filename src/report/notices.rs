@@ -44,6 +44,10 @@ fn came_back(node: &RememberedNode) -> Option<String> {
             "{name} came back{at} without a reboot: pods that were deleted from {} on may have run there beside their replacements (from ConfigMap {CONFIG_MAP}, for 7 days).",
             day(node.noted.first_reap)
         )),
+        NodeState::AnotherMachine if !node.needs_you() => Some(format!(
+            "Another machine has the name {name}, and nobody saw the old one off: pods that were deleted from {} on may run there beside their replacements (from ConfigMap {CONFIG_MAP}, for 7 days).",
+            day(node.noted.first_reap)
+        )),
         NodeState::BackRebooted => Some(format!("{name} was rebooted before it came back{at}.")),
         _ => None,
     }

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     exit::Exit,
     facts::{ClaimFacts, ClusterFacts, Place, Read, Storage, Uid, Unneeded},
-    history::{History, NodeState, Notes},
+    history::{History, Noted, Notes},
     judge::{Judged, Limit, Note, Plan, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode, Trace},
     selector::Target,
@@ -157,14 +157,22 @@ impl RunRecord<'_> {
         at.unwrap_or(self.facts.now)
     }
 
+    /// Lists what earlier runs noted of a node that may still be down.
+    pub(crate) fn earlier(&self, node: &str) -> impl Iterator<Item = &Noted> {
+        let nodes = self.history.nodes.iter();
+        let its = nodes.filter(move |it| it.noted.node == node && it.now.state.may_be_down());
+        its.map(|it| &it.noted)
+    }
+
     /// Returns from when on the first volume of the pods that earlier runs deleted may be in use on another node,
-    /// while the node is still down; `None` if they had none.
+    /// while the node is still down; `None` if they had none. A run that ended early noted no pods: they may have had one.
     pub(crate) fn volumes_moved_at(&self, node: &str) -> Option<Timestamp> {
-        let mut nodes = self.history.nodes.iter();
-        let its = nodes.find(|it| it.noted.node == node && it.now.state == NodeState::Down)?;
-        let attached = its.noted.pods.iter().filter(|pod| pod.attached);
-        let first = attached.map(|pod| pod.at).min()?;
-        first.saturating_add(DETACH_TIME_LIMIT).ok()
+        let first = self.earlier(node).filter_map(|noted| {
+            let attached = noted.pods.iter().filter(|pod| pod.attached);
+            let unnamed = noted.pods.is_empty().then_some(noted.first_reap);
+            attached.map(|pod| pod.at).min().or(unnamed)
+        });
+        first.min()?.saturating_add(DETACH_TIME_LIMIT).ok()
     }
 
     /// Reports whether this run deleted a pod on the node, or may have.

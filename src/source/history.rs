@@ -1,16 +1,18 @@
-//! Reads what earlier runs noted, and what became of the nodes. A failure here is never an error of the run.
+//! Reads what earlier runs noted, and what became of the nodes. A failure here is never an error of the run: what
+//! could not be read is said, and nothing is assumed in its place.
 
 use std::{cmp::Reverse, time::Duration};
 
 use itertools::Itertools as _;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::{Reader, Source, gather::read_each};
 use crate::{
     cluster::Failure,
-    facts::{ClusterFacts, Ready, Uid},
+    facts::{ClusterFacts, Read, Ready, Uid, Unread},
     history::{
-        CONFIG_MAP, History, NodeState, Noted, Notes, RememberedNode, RememberedSet, Return, parse,
+        CONFIG_MAP, History, MAX_NODES, NodeState, NotKnown, Noted, Notes, RememberedNode,
+        RememberedSet, Return, parse,
     },
     kubernetes::{RawConfigMap, RawStatefulSet},
     words::counted,
@@ -18,8 +20,10 @@ use crate::{
 
 /// The most `StatefulSets` that are read, at one request each.
 const MAX_SETS: usize = 64;
-/// The longest wait for the nodes, and for the `StatefulSets`: the first delete of a run waits for both.
+/// The longest wait for one node or `StatefulSet`. Each fails alone.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
+/// The longest wait for all nodes, and for all `StatefulSets`: the first delete of a run waits for both.
+const TIME_LIMIT_OF_ALL: Duration = Duration::from_secs(20);
 
 /// Returns the notes, and what became of the nodes in them. `read` is the reading of the `ConfigMap`.
 /// There are no notes if nothing can be noted: the `ConfigMap` is missing, or could not be read.
@@ -35,26 +39,31 @@ pub async fn recall<S: Source>(
     let data = match read {
         Ok(Some(found)) => found.data,
         Ok(None) => return Default::default(),
-        Err(failure) if failure.forbids() => return Default::default(),
         Err(failure) => {
             let why = format!(
-                "{object} could not be read, so this report does not know what earlier runs did: {failure}"
+                "What earlier runs deleted is not known: {object} could not be read: {failure}"
             );
             let unread = History {
                 unread: Some(why),
+                not_known: NotKnown::All,
                 ..History::default()
             };
             return (None, unread);
         }
     };
     let (notes, causes) = parse(&data);
-    let unread = causes.first().map(|cause| {
+    let unread = causes.values().next().map(|cause| {
         let entries = counted(causes.len(), "entry", "entries");
         format!("{entries} of {object} could not be read, one of them because {cause}")
     });
     let mut nodes = remembered(reader, facts, &notes).await;
     add_sets(reader, &mut nodes).await;
-    (Some(notes), History { nodes, unread })
+    let history = History {
+        nodes,
+        unread,
+        not_known: NotKnown::Of(causes.into_keys().collect()),
+    };
+    (Some(notes), history)
 }
 
 /// Returns what became of the nodes in the notes, the last reap first.
@@ -64,79 +73,89 @@ async fn remembered<S: Source>(
     notes: &Notes,
 ) -> Vec<RememberedNode> {
     let kept = notes.iter().filter(|(_, noted)| noted.is_kept(facts.now));
-    let nodes = read_each(kept.map(|(uid, _)| uid), async |uid| {
-        let noted = &notes[*uid];
-        let now = match &noted.told {
-            Some(told) => told.clone(),
-            None => state(reader, facts, uid, noted).await?,
-        };
-        Some(RememberedNode {
-            uid: (*uid).clone(),
-            noted: noted.clone(),
-            now,
-            sets: Vec::new(),
-        })
+    let kept = kept.sorted_by_key(|(_, noted)| Reverse(noted.last_reap));
+    let kept = kept.take(MAX_NODES).collect_vec();
+    // A node that was not read yet was Ready. It is read for its boot ID, unless its return was told.
+    let to_read = kept.iter().filter(|(_, noted)| noted.told.is_none());
+    let to_read = to_read.map(|(_, noted)| &noted.node);
+    let to_read = to_read.filter(|name| !facts.nodes.contains_key(*name));
+    let end = Instant::now() + TIME_LIMIT_OF_ALL;
+    let read = read_each(to_read.unique(), async |name| {
+        let objects = in_time(end, reader.source.node(name)).await?;
+        let facts = objects.map(|it| it.into_facts(&reader.settings.policy));
+        facts.transpose().map_err(Unread)
     });
-    let nodes = timeout(TIME_LIMIT, nodes).await.unwrap_or_default();
-    let nodes = nodes.into_values().flatten();
-    let last_first = |node: &RememberedNode| Reverse(node.noted.last_reap);
-    nodes.sorted_by_key(last_first).collect()
+    let read = read.await;
+    let state = |uid: &Uid, noted: &Noted| -> Read<Return> {
+        if let Some(told) = &noted.told {
+            return Ok(told.clone());
+        }
+        let node = facts.nodes.get(&noted.node).or(read.get(&noted.node));
+        let not_read = Err(Unread("it was not read".to_owned()));
+        let node = node.unwrap_or(&not_read).as_ref().map_err(Unread::clone)?;
+        let ready = node.as_ref().filter(|node| node.ready == Ready::True);
+        Ok(Return {
+            state: node
+                .as_ref()
+                .map_or(NodeState::Gone, |node| noted.state_of(uid, node)),
+            ready_since: ready.and_then(|node| node.ready_since),
+        })
+    };
+    let nodes = kept.into_iter().map(|(uid, noted)| {
+        let state = state(uid, noted);
+        let mut noted = noted.clone();
+        noted.no_later_than(facts.now);
+        RememberedNode {
+            uid: uid.clone(),
+            noted,
+            unread: state.as_ref().err().map(ToString::to_string),
+            now: state.unwrap_or(Return {
+                state: NodeState::Unread,
+                ready_since: None,
+            }),
+            sets: Vec::new(),
+        }
+    });
+    nodes.collect()
 }
 
 /// Adds the Ready counts of the `StatefulSets` whose pods were reaped.
 async fn add_sets<S: Source>(reader: &Reader<'_, S>, nodes: &mut [RememberedNode]) {
     let keys = nodes.iter().flat_map(sets_of).unique().take(MAX_SETS);
+    let end = Instant::now() + TIME_LIMIT_OF_ALL;
     let sets = read_each(keys.collect_vec(), async |(namespace, name)| {
         let read = reader.source.object::<RawStatefulSet>(namespace, name);
-        read.await.ok().flatten().and_then(|set| set.copies())
+        let set = in_time(end, read).await.ok().flatten();
+        set.and_then(|set| set.copies())
     });
-    let sets = timeout(TIME_LIMIT, sets).await.unwrap_or_default();
+    let sets = sets.await;
     for node in nodes {
-        let sets = sets_of(node).unique().sorted().filter_map(|key| {
-            let copies = *sets.get(&key)?;
-            let (namespace, name) = key;
-            Some(RememberedSet {
-                namespace,
-                name,
-                copies,
-            })
+        let its = sets_of(node).unique().sorted();
+        let its = its.map(|key| RememberedSet {
+            copies: sets.get(&key).copied().flatten(),
+            namespace: key.0,
+            name: key.1,
         });
-        node.sets = sets.collect();
+        node.sets = its.collect();
     }
 }
 
-/// Returns what became of a node; `None` if it was deleted, has registered anew or could not be read.
-async fn state<S: Source>(
-    reader: &Reader<'_, S>,
-    facts: &ClusterFacts,
-    uid: &Uid,
-    noted: &Noted,
-) -> Option<Return> {
-    let node = if let Some(read) = facts.nodes.get(&noted.node) {
-        read.clone().ok()??
-    } else {
-        let objects = reader.source.node(&noted.node).await.ok()??;
-        objects.into_facts(&reader.settings.policy).ok()?
-    };
-    let is_ready = node.ready == Ready::True;
-    let state = match node.boot_id {
-        _ if !is_ready => NodeState::Down,
-        Some(id) if id == noted.boot_id => NodeState::BackSameBoot,
-        Some(_) if !noted.boot_id.is_empty() => NodeState::BackRebooted,
-        _ => NodeState::Unknown,
-    };
-    (node.uid == *uid).then_some(Return {
-        state,
-        ready_since: node.ready_since.filter(|_| is_ready),
-    })
+/// Waits for a read for [`TIME_LIMIT`], and not beyond `end`.
+async fn in_time<T>(end: Instant, read: impl Future<Output = Result<T, Failure>>) -> Read<T> {
+    let until = end.min(Instant::now() + TIME_LIMIT);
+    let late = || Unread("there was no response in time".to_owned());
+    Ok(timeout_at(until, read).await.map_err(|_| late())??)
 }
 
-/// Lists namespace and name of the `StatefulSets` whose pods were reaped, if the node is down.
+/// Lists namespace and name of the `StatefulSets` whose pods were reaped, if the node may be down.
 fn sets_of(node: &RememberedNode) -> impl Iterator<Item = (String, String)> {
-    let is_down = node.now.state == NodeState::Down;
+    let may_be_down = node.now.state.may_be_down();
     node.noted.pods.iter().filter_map(move |pod| {
-        let of_set = is_down && pod.owner_kind.as_deref() == Some("StatefulSet");
+        let of_set = may_be_down && pod.owner_kind.as_deref() == Some("StatefulSet");
         let (name, _) = pod.name.rsplit_once('-').filter(|_| of_set)?;
         Some((pod.namespace.clone(), name.to_owned()))
     })
 }
+
+#[cfg(test)]
+mod tests;

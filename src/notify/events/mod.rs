@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, StatusKind},
     facts::{Identity, PodFacts, Uid},
-    history::RememberedNode,
+    history::{NodeState, RememberedNode},
     judge::{Judged, Reason, ReasonCode, Verdict},
     outcome::{Outcome, OutcomeCode},
     report::RunRecord,
@@ -234,10 +234,15 @@ fn return_note(RememberedNode { noted, now, .. }: &RememberedNode) -> String {
     if names.is_empty() {
         "pods that a run has not named".clone_into(&mut names);
     }
-    let head = format!(
-        "Ready again, and not rebooted. Containers of pods that were force-deleted from {} on may have run here{until}, beside their replacements: {names}",
-        noted.first_reap
-    );
+    let from = noted.first_reap;
+    let head = match now.state {
+        NodeState::AnotherMachine => format!(
+            "Another machine has this name, and nobody saw the old one off. Containers of pods that were force-deleted from {from} on may run on the old one, beside their replacements: {names}"
+        ),
+        _ => format!(
+            "Ready again, and not rebooted. Containers of pods that were force-deleted from {from} on may have run here{until}, beside their replacements: {names}"
+        ),
+    };
     fit(&head, "")
 }
 

@@ -90,9 +90,14 @@ impl<'a> Page<'a> {
     /// history.
     fn earlier(&self) -> Vec<String> {
         let nodes = self.run.history.nodes.iter();
-        let nodes = nodes.filter(|node| node.now.state == NodeState::Down || node.needs_you());
-        let said = nodes.flat_map(|RememberedNode { noted, sets, now, .. }| {
+        let nodes = nodes.filter(|node| node.now.state.may_be_down() || node.needs_you());
+        let said = nodes.flat_map(|RememberedNode { noted, sets, now, unread, .. }| {
             let (name, from) = (&noted.node, day(noted.first_reap));
+            let state = match now.state {
+                NodeState::Unread => Some(format!("Whether {name} came back, and was rebooted, is not known: it could not be read{}.", prefixed(": ", unread.as_ref()))),
+                NodeState::Gone => Some(format!("The Node object of {name} is gone, which does not show that its machine is off.")),
+                _ => None,
+            };
             let earlier = match noted.pods.len().saturating_add(noted.more) {
                 0 => format!("Earlier: a run ended while it deleted pods of {name}; which ones is not known (ConfigMap {CONFIG_MAP})."),
                 count => {
@@ -109,11 +114,11 @@ impl<'a> Page<'a> {
             // Nobody reads the pods of other controllers that wait for the delete.
             let others = noted.pods.iter().filter(|pod| {
                 let of_set = [None, Some("StatefulSet")].contains(&pod.owner_kind.as_deref());
-                now.state == NodeState::Down && !of_set && !pod.is_replaced_early()
+                now.state.may_be_down() && !of_set && !pod.is_replaced_early()
             });
             let others = listed(&others.collect_vec(), NAMED);
             let unread = (!others.is_empty()).then(|| format!("Whether these are Ready again is not known: {others}."));
-            [Some(earlier), (!sets.is_empty()).then_some(ready), unread]
+            [Some(earlier), state, (!sets.is_empty()).then_some(ready), unread]
         });
         said.flatten().collect()
     }
@@ -181,7 +186,10 @@ impl<'a> Page<'a> {
             let until = node.now.ready_since.map(day);
             let until = prefixed(" until about ", until);
             let name = &node.noted.node;
-            format!("Containers of pods that were deleted MAY have run on {name}{until}, beside their replacements.")
+            match node.now.state {
+                NodeState::AnotherMachine => format!("Containers of pods that were deleted MAY still run on the machine that was {name} before, beside their replacements."),
+                _ => format!("Containers of pods that were deleted MAY have run on {name}{until}, beside their replacements."),
+            }
         });
         let moves = self.pods(|it| {
             let may_go = matches!(it.verdict(), Verdict::Reap | Verdict::Wait);

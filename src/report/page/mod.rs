@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     exit::Exit,
+    history::NodeState,
     judge::{Judged, Limit, ReasonCode, Verdict},
     settings::{GuardCode, Mode},
     words::{counted, human_duration, joined, listed, prefixed},
@@ -102,12 +103,11 @@ impl<'a> Page<'a> {
         let supposed = supposed.map(|names| format!("IF {names} HAD DIED:"));
         let mut said = Vec::from_iter(supposed);
         said.extend(run.history.needing_you().map(|node| {
-            let at = node.now.ready_since.map(day);
-            format!(
-                "{} CAME BACK{}, NOT REBOOTED.",
-                node.noted.node,
-                prefixed(" AT ", at)
-            )
+            let (name, at) = (&node.noted.node, node.now.ready_since.map(day));
+            match node.now.state {
+                NodeState::AnotherMachine => format!("ANOTHER MACHINE HAS THE NAME {name}."),
+                _ => format!("{name} CAME BACK{}, NOT REBOOTED.", prefixed(" AT ", at)),
+            }
         }));
         said.extend(
             self.down

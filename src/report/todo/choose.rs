@@ -128,11 +128,16 @@ impl RunRecord<'_> {
             } else {
                 suspects
             };
+            let is_another = node.now.state == NodeState::AnotherMachine;
             let (node, names) = (&node.noted.node, listed(&pods, NAMES));
+            if is_another {
+                let sentence = "Another machine has the name <node>, and nobody saw the old one off: find it, and see that it is off.";
+                todos.push(Todo::new(SeeOff, fill(sentence, &[node])));
+            }
             todos.push(Todo::new(RunsElsewhere, fill("Check for two writers (logs, the application's own check of its data), since these may have run on <node> beside their replacements: <names>. If you find two, stop the application, and check its file system and its data before it writes again. (Exit 5 this time only; kept in the history for 7 days.)", &[node, &names])));
         }
         let down = self.history.nodes.iter();
-        let down = down.filter(|node| node.now.state == NodeState::Down);
+        let down = down.filter(|node| node.now.state.may_be_down());
         let sets = down.flat_map(|node| &node.sets);
         let sets = sets.filter(|set| set.copies.is_some() && !set.is_back());
         let sets = sets.unique_by(|set| (&set.namespace, &set.name));
@@ -454,9 +459,14 @@ impl RunRecord<'_> {
                 .is_some_and(|node| self.may_wait_for(&node.name))
     }
 
-    /// Reports whether the node may come back as it is: no run has made its volumes free for other machines.
+    /// Reports whether the node may come back as it is: it is known that no run has deleted pods there.
     fn may_wait_for(&self, node: &str) -> bool {
-        !self.was_acted_on(node) && self.volumes_moved_at(node).is_none()
+        let node = self.facts.known(node);
+        node.is_some_and(|node| {
+            !self.was_acted_on(&node.name)
+                && self.earlier(&node.name).next().is_none()
+                && self.history.knows(&node.uid)
+        })
     }
 
     /// Returns what to do about the machine of a pod that starts elsewhere, or has to.
@@ -496,12 +506,18 @@ impl RunRecord<'_> {
             Todo::new(SeeOff, fill(sentence, &[&clock(moved)]))
         } else if let Some(moves) = moved {
             before(moves)
+        } else if !self.history.knows(&node.uid) {
+            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF NOW. What earlier runs deleted there is not known: assume that other nodes use its volumes.";
+            Todo::new(SeeOff, sentence)
+        } else if moves_volumes && self.was_acted_on(&node.name) {
+            before(self.detached_at())
+        } else if self.earlier(&node.name).next().is_some() {
+            let sentence = "Have you SEEN <nodes> off? If not, POWER IT OFF before the next run: what earlier runs deleted there may run twice.";
+            Todo::new(SeeOff, sentence)
         } else if reaped.is_empty() {
             Todo::new(PowerOff, "If <nodes> is not booting, power it off before you give anything up; its disk keeps its data.")
         } else if !moves_volumes {
             Todo::new(PowerOff, "Power off, unless the console shows it booting: <nodes>. Old containers may still run there.")
-        } else if self.was_acted_on(&node.name) {
-            before(self.detached_at())
         } else {
             let sentence = "If the console of <nodes> does not show it booting, POWER IT OFF before the next run, then on again; its disk keeps its data. If you cannot, suspend the CronJob until you can: 6 minutes after the run, two machines may write to the volumes that are attached to <nodes>.";
             Todo::new(PowerOff, sentence)
