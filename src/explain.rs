@@ -31,7 +31,7 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Re
                 now,
                 suppose_dead,
             } => {
-                let saved = snapshot::open(snapshot, *now, suppose_dead).await?;
+                let saved = snapshot::open(snapshot, *now, suppose_dead, &settings.policy).await?;
                 run_on(&saved, settings, asked).await
             }
             Task::Reap { target, .. } => {

@@ -37,7 +37,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             now,
             suppose_dead,
         } => {
-            let saved = snapshot::open(file, *now, suppose_dead);
+            let saved = snapshot::open(file, *now, suppose_dead, &settings.policy);
             let saved = stop.or_stopped(saved).await?;
             log_start();
             let reader = Reader::new(&saved, settings);

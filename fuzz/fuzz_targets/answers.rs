@@ -66,7 +66,7 @@ fuzz_target!(|data: &[u8]| {
         let reader = Reader::new(&cluster, &settings);
         match question % 8 {
             0 => drop(cluster.node_rows(settings.all).await),
-            1 => drop(cluster.attachments().await),
+            1 => drop(cluster.node_rows(true).await),
             2 => {
                 // Objects become facts, as in a run.
                 if let Ok(Some(objects)) = cluster.node_objects("n").await {

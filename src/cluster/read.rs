@@ -12,10 +12,10 @@ use super::{
     request::{Ask, Response, collection, encode, object},
 };
 use crate::{
-    facts::{Attachment, NamespaceFacts, Namespaces, PodsOf, Uid, Unread},
+    facts::{NamespaceFacts, Namespaces, PodsOf, Uid, Unread},
     kubernetes::{
-        Holders, Kind, LeasesByNode, Malformed, NodeObjects, RawAttachment, RawLease, RawList,
-        RawNamespace, RawNode, RawPod, RawTable,
+        Holders, Kind, LeasesByNode, Malformed, NodeObjects, RawLease, RawList, RawNamespace,
+        RawNode, RawPod, RawTable,
     },
     selector::{NodeSelectors, is_name},
 };
@@ -80,24 +80,6 @@ impl<T> Listed<T> {
 }
 
 impl Cluster {
-    /// Lists all `VolumeAttachments` by node. No field selector selects them by node, but their
-    /// rows name the node.
-    pub async fn attachment_rows(&self) -> Result<BTreeMap<String, Vec<Attachment>>> {
-        type ByNode = BTreeMap<String, Vec<Attachment>>;
-        let add = |by_node: &mut ByNode, [name, driver, volume, node]: [&str; 4]| {
-            let named = !["", "<unset>"].contains(&volume);
-            let attachment = Attachment {
-                name: name.to_owned(),
-                volume: named.then(|| volume.to_owned()),
-                driver: Some(driver.to_owned()),
-            };
-            by_node.entry(node.to_owned()).or_default().push(attachment);
-        };
-        let columns = ["Name", "Attacher", "PV", "Node"];
-        let (_, by_node) = self.rows::<RawAttachment, _, 4>(columns, add).await?;
-        Ok(by_node)
-    }
-
     /// Reads one node in full, with its own lease; `None` if the node does not exist.
     pub async fn node_objects(&self, name: &str) -> Result<Option<NodeObjects>> {
         let (node, lease) = tokio::join!(
@@ -230,8 +212,7 @@ impl Cluster {
             Err(failure) if failure.is(StatusKind::NotFound) => return Ok(None),
             response => response?,
         };
-        let mut found = response.parse::<T>()?;
-        found.metadata().shorten();
+        let mut found = response.object::<T>()?;
         if found.metadata().name != name {
             return Err(unreadable("it is not the object that was asked for"));
         }
@@ -355,11 +336,8 @@ impl Response {
             return Err(unreadable("it is not a list"));
         }
         for item in list.items.unwrap_or_default() {
-            match T::parsed(item.get()) {
-                Ok(mut object) => {
-                    object.metadata().shorten();
-                    add(&mut listed.items, object);
-                }
+            match T::parsed(item.get().as_bytes()) {
+                Ok(object) => add(&mut listed.items, object),
                 Err(cause) => {
                     listed.malformed.push(Malformed::new(item.get(), cause));
                 }

@@ -232,6 +232,10 @@ impl Response {
             ))
         })
     }
+
+    pub fn object<T: Kind>(&self) -> Result<T> {
+        T::parsed(&self.body).map_err(|cause| Failure::Unreadable(cause.to_owned()))
+    }
 }
 
 /// Returns the path of all objects of a kind in `namespace`; an empty one means all namespaces.

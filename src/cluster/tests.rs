@@ -135,16 +135,22 @@ fn answering(body: &'static str) -> Cluster {
 #[tokio::test]
 async fn a_response_that_is_not_what_was_asked_for_is_refused() {
     let another = r#"{"kind": "Pod", "metadata": {"name": "b"}, "items": []}"#;
-    let row = r#"{"columnDefinitions": [{"name": "Name"}, {"name": "Attacher"}, {"name": "PV"}, {"name": "Node"}],
-        "rows": [{"cells": ["csi-1", "csi.example", "pv-1"]}]}"#;
+    let row = r#"{"columnDefinitions": [{"name": "Name"}, {"name": "Status"}, {"name": "Roles"}],
+        "rows": [{"cells": ["ds06", "Ready"]}]}"#;
+    let rows = async |body| {
+        let rows = answering(body);
+        let add = |(): &mut (), _: [&str; 3]| {};
+        let read = rows.rows::<RawNode, _, 3>(["Name", "Status", "Roles"], add);
+        read.await.map(drop)
+    };
     let refused = [
         answering(another).pod_uids("n").await.map(drop),
         answering(another)
             .find::<RawPod>("shop", "a")
             .await
             .map(drop),
-        answering(another).attachment_rows().await.map(drop),
-        answering(row).attachment_rows().await.map(drop),
+        rows(another).await,
+        rows(row).await,
     ];
     let causes = refused.map(|result| result.expect_err("it is refused").to_string());
     expect![[r#"

@@ -183,7 +183,7 @@ impl Cluster {
             body: patch,
         };
         let response = self.write(patch, permit).await?;
-        let changed = response.parse::<RawPod>()?.metadata.resource_version;
+        let changed = response.object::<RawPod>()?.metadata.resource_version;
         if changed.is_empty() {
             return Err(unreadable("it has no resource version"));
         }

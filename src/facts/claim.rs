@@ -17,6 +17,8 @@ pub struct ClaimName {
     /// True if a generic ephemeral volume of the pod names the PVC. Such a PVC is meant for this
     /// pod alone.
     pub ephemeral: bool,
+    /// True if the pod mounts the PVC read-only, wherever it names the PVC.
+    pub read_only: bool,
 }
 
 /// The pods of a `StatefulSet`, by its status. A Ready pod is no replica of another one's data.
@@ -73,6 +75,8 @@ pub struct ClaimFacts {
     /// True if a generic ephemeral volume of the pod names the PVC. Such a PVC is meant for this
     /// pod alone.
     pub ephemeral: bool,
+    /// True if the pod mounts the PVC read-only, which only volumes without a CSI driver obey.
+    pub read_only: bool,
     /// True if a template of the pod's `StatefulSet` makes the PVC again.
     pub templated: bool,
     /// True if the pod owns the PVC, so that the PVC is deleted with the pod.
@@ -175,7 +179,7 @@ pub struct VolumeFacts {
     /// Where the data is.
     pub storage: Place,
     /// The kind of disk, if two machines could write to it at once over a storage network (in-tree
-    /// `fc`, `iscsi` or `flexVolume`, not read-only).
+    /// `fc`, `iscsi` or `flexVolume`). `readOnly` there changes nothing: the kubelet mounts as the pod says.
     pub disk: Option<&'static str>,
     /// The name of the CSI driver, if the volume is a writable disk for one machine. Only attaching
     /// keeps a second machine from writing to such a disk.

@@ -108,10 +108,17 @@ impl NodeFacts {
 /// Terminating pods and detaches its volumes immediately.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// The labels of a node's region and zone.
-pub const ZONE_LABELS: [&str; 2] = [
-    "topology.kubernetes.io/region",
-    "topology.kubernetes.io/zone",
+/// The labels of a node's region and zone, each with its old name, which counts if it is there
+/// (`GetZoneKey` of Kubernetes, `component-helpers/node/topology`).
+pub const ZONE_LABELS: [[&str; 2]; 2] = [
+    [
+        "failure-domain.beta.kubernetes.io/region",
+        "topology.kubernetes.io/region",
+    ],
+    [
+        "failure-domain.beta.kubernetes.io/zone",
+        "topology.kubernetes.io/zone",
+    ],
 ];
 
 /// The values of a node's labels [`ZONE_LABELS`]; at least one of them exists. Kubernetes

@@ -29,7 +29,7 @@ pub struct PodFacts {
     pub created: Option<Timestamp>,
     /// `spec.nodeName`.
     pub node: Option<String>,
-    /// The owner that is the pod's controller; any other owner if no owner is its controller.
+    /// The owner that is the pod's controller; the first owner if no owner is its controller.
     pub owner: Option<Owner>,
     /// The workload as people know it: the Deployment above a `ReplicaSet`, the `CronJob` above a
     /// Job, both deduced from names; otherwise the owner.
@@ -135,6 +135,10 @@ impl PodFacts {
     pub fn finalizers_of_others(&self) -> impl Iterator<Item = &Foreign> {
         let finalizers = self.finalizers.iter();
         finalizers.filter(|name| &***name != JOB_TRACKING)
+    }
+
+    pub fn owners(&self) -> impl Iterator<Item = &Owner> + Clone {
+        self.owner.iter().chain(self.other_owners.iter().flatten())
     }
 
     pub fn deletion_requested(&self) -> Option<Timestamp> {

@@ -362,7 +362,9 @@ pub(super) fn disk_of_several(
         if bound.shared_disk {
             return Ok(Some(SharedDisk::RawBlock { pvc }));
         }
-        if let Some(kind) = bound.volume.disk {
+        if let Some(kind) = bound.volume.disk
+            && !claim.read_only
+        {
             return Ok(Some(SharedDisk::Network { pvc, volume, kind }));
         }
         match (bound.volume.driver.clone(), &claim.attaches) {
@@ -378,11 +380,12 @@ pub(super) fn disk_of_several(
         }
     }
     let of_pod = pod.own_disk.clone().map(SharedDisk::OfPod);
+    let is_machine = |Owner { kind, name }: &&Owner| {
+        kind.ends_with(VIRTUAL_MACHINE) || &**kind == "Pod" && name.starts_with(LAUNCHER_PREFIX)
+    };
     let of_machine = || {
-        let Owner { kind, name } = pod.owner.as_ref()?;
-        let machine = kind.ends_with(VIRTUAL_MACHINE)
-            || &**kind == "Pod" && name.starts_with(LAUNCHER_PREFIX);
-        machine.then(|| SharedDisk::VirtualMachine(name.clone()))
+        let machine = pod.owners().find(is_machine)?;
+        Some(SharedDisk::VirtualMachine(machine.name.clone()))
     };
     match of_pod.or_else(of_machine) {
         None => unread,

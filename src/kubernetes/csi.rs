@@ -1,4 +1,4 @@
-//! CSI volumes of `PersistentVolumes` and of pods, and which of them are disks for one machine.
+//! CSI volumes of `PersistentVolumes`, and which of them are disks for one machine.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,6 @@ raw! {
     pub struct CsiSource {
         pub driver: String,
         fs_type: String,
-        pub read_only: bool,
         volume_attributes: CsiAttributes,
     }
 }
@@ -61,23 +60,22 @@ impl CsiSource {
     pub fn is_of_one_machine(&self) -> bool {
         OF_ONE_MACHINE
             .iter()
-            .any(|kind| self.fs_type.starts_with(kind))
+            .any(|kind| self.file_system().starts_with(kind))
     }
 
     /// Reports whether the volume has a file system that several machines may mount from one disk.
     pub fn is_of_cluster(&self) -> bool {
-        OF_CLUSTER.contains(&self.fs_type.as_str())
+        OF_CLUSTER.contains(&self.file_system().as_str())
+    }
+
+    /// Returns the file system's name. Drivers take it in any case.
+    fn file_system(&self) -> String {
+        self.fs_type.to_ascii_lowercase()
     }
 
     /// Reports whether the attributes name a disk that only one machine may write.
     pub fn names_a_disk(&self) -> bool {
         self.volume_attributes.name_a_disk && !self.is_of_cluster()
-    }
-
-    /// Reports whether the volume, which a pod itself declares, is a disk for one machine and is
-    /// not read-only.
-    pub fn is_written_disk(&self) -> bool {
-        !self.read_only && (self.is_of_one_machine() || self.names_a_disk())
     }
 
     /// Reports whether Longhorn keeps the data on the node that uses it, although Longhorn sets no

@@ -136,9 +136,9 @@ impl Condition {
 
 impl Meta {
     /// Shortens the parts that a pod's author may write, so that a run can keep tens of thousands
-    /// of pods in memory. If there are more owners than [`MAX_ITEMS_KEPT`], one more is kept to
+    /// of pods in memory, and puts the controller before the other owners. If there are more owners than [`MAX_ITEMS_KEPT`], one more is kept to
     /// show this.
-    pub fn shorten(&mut self) {
+    pub(super) fn shorten(&mut self) {
         self.owner_references.sort_by_key(|owner| !owner.controller);
         self.owner_references.truncate(MAX_ITEMS_KEPT + 1);
         for owner in &mut self.owner_references {

@@ -60,16 +60,17 @@ pub trait Kind: DeserializeOwned + Clone + Send + 'static {
 
     fn metadata(&mut self) -> &mut Meta;
 
-    /// Parses an object. Fails with a phrase if it is malformed. The API server lets nobody choose a name that is no
-    /// word, but a file may have one.
-    fn parsed(text: &str) -> Result<Self, &'static str> {
-        let mut object = serde_json::from_str::<Self>(text).map_err(|error| malformed(&error))?;
+    /// Parses an object: wherever it comes from, it has the same parts, in the same order. Fails with a phrase if it is
+    /// malformed. The API server lets nobody choose a name that is no word, but a file may have one.
+    fn parsed(text: &[u8]) -> Result<Self, &'static str> {
+        let mut object = serde_json::from_slice::<Self>(text).map_err(|error| malformed(&error))?;
         let meta = object.metadata();
         for name in [&meta.namespace, &meta.name] {
             if !name.is_empty() && !is_word(name) {
                 return Err("no object can have its name");
             }
         }
+        meta.shorten();
         Ok(object)
     }
 

@@ -56,9 +56,9 @@ raw! {
         pub metadata: Meta,
         spec: NodeSpec,
         status: NodeStatus,
-        /// Whether the node is only supposed to be dead, and was Ready: its marks are older than that.
+        /// Whether fencing marks are ignored, because the node is only supposed to be dead.
         #[serde(skip)]
-        was_ready: bool,
+        marks_are_old: bool,
     }
 
     struct NodeStatus {
@@ -109,9 +109,10 @@ impl RawNode {
         }
     }
 
-    /// Changes the node as Kubernetes changes one whose machine falls silent.
-    pub fn fail(&mut self, at: Timestamp) {
-        self.was_ready = self.ready() == Ready::True;
+    /// Changes the node as Kubernetes changes one whose machine falls silent. If the machine `lived`
+    /// until then, no fencing mark on the node is about that.
+    pub fn fail(&mut self, at: Timestamp, lived: bool) {
+        self.marks_are_old = lived;
         self.status.conditions.retain(|it| it.kind != "Ready");
         self.status.conditions.push(Condition {
             kind: "Ready".to_owned(),
@@ -265,7 +266,7 @@ impl RawNode {
 
     /// Lists the fencing marks, which say that the machine's power or disks are cut.
     fn fenced(&self, selectors: &NodeSelectors, now: Timestamp) -> Vec<FencingMark> {
-        if self.was_ready {
+        if self.marks_are_old {
             return Vec::new();
         }
         let provider = &self.spec.provider_id;
@@ -299,7 +300,7 @@ impl RawNode {
     /// Returns a moment by which the mark that `selector` matches had certainly been set, from the
     /// API server's stamps; `None` if no stamp tells.
     fn set_by(&self, selector: &NodeSelector, now: Timestamp) -> Option<Timestamp> {
-        // Nobody has to give a taint the time at which it was set. Such a mark is about this failure
+        // Nobody has to give a taint the time at which it was set, and a time in the future is none. Such a mark is about this failure
         // of the node: the cloud's controller sets its taint only on a NotReady node, and removes it
         // once the node is Ready (cloud-provider, node_lifecycle_controller.go).
         let failed = || {
@@ -315,6 +316,7 @@ impl RawNode {
             NodeSelector::Taint(key, _) => self
                 .taints(key)
                 .filter_map(|taint| taint.time_added)
+                .filter(|added| *added <= now)
                 .max()
                 .or_else(failed),
         }
@@ -366,8 +368,11 @@ impl RawNode {
 
     /// Returns the zone that the node's labels name; `None` if they name neither region nor zone.
     fn zone(&self) -> Option<Zone> {
-        let label = |key: &str| self.metadata.labels.get(key).cloned().and_then(given);
-        let zone = ZONE_LABELS.map(label);
+        let labels = &self.metadata.labels;
+        let zone = ZONE_LABELS.map(|names| {
+            let mut values = names.iter().filter_map(|name| labels.get(*name));
+            values.next().cloned().and_then(given)
+        });
         zone.iter().any(Option::is_some).then_some(Zone(zone))
     }
 

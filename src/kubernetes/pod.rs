@@ -1,6 +1,6 @@
 //! Pods: their fields, and their conversion to facts.
 
-use std::{collections::BTreeMap, mem, ptr};
+use std::{collections::BTreeMap, mem};
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
@@ -8,7 +8,6 @@ use jiff::{SignedDuration, Timestamp};
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
 use super::{
-    csi::CsiSource,
     folded,
     host_path::{HostPath, Mounted},
     lease::HolderPod,
@@ -88,17 +87,17 @@ raw! {
         fc: Option<NetworkDisk>,
         iscsi: Option<NetworkDisk>,
         flex_volume: Option<NetworkDisk>,
-        csi: Option<CsiSource>,
         host_path: Option<HostPath>,
     }
 
     /// A disk that every machine of its network reaches.
-    pub struct NetworkDisk {
-        pub read_only: bool,
+    struct NetworkDisk {
+        read_only: bool,
     }
 
     struct ClaimSource {
         claim_name: String,
+        read_only: bool,
     }
 
     struct Status {
@@ -178,25 +177,22 @@ impl PodVolume {
         self.persistent_volume_claim.is_some() || self.ephemeral.is_some()
     }
 
-    /// Returns the kind of the disk, if several machines may write it. Kubernetes never attaches a
-    /// CSI volume that the pod itself declares, whatever the driver does with other volumes
-    /// (`csi_plugin.go`).
+    /// Returns the kind of the disk, if several machines may write it. A CSI volume that the pod itself
+    /// declares is made for this pod, and ends with it.
     fn disk(&self) -> Option<&'static str> {
-        let csi = self.csi.as_ref().filter(|csi| csi.is_written_disk());
-        written_by_several([&self.fc, &self.iscsi, &self.flex_volume].map(Option::as_ref))
-            .or(csi.map(|_| "a disk of a CSI driver"))
+        let is_written = |disk: &Option<NetworkDisk>| disk.as_ref().is_some_and(|it| !it.read_only);
+        kind_of_disk([&self.fc, &self.iscsi, &self.flex_volume].map(is_written))
     }
 }
 
-/// Returns the kind of a disk that several machines may write, in a pod or in a `PersistentVolume`;
-/// `None` for any other disk. Nothing attaches or detaches these three kinds (volume/fc/attacher.go,
-/// volume/iscsi/attacher.go; most flexVolume drivers), so nothing keeps a second machine out.
-pub fn written_by_several(kinds: [Option<&NetworkDisk>; 3]) -> Option<&'static str> {
-    let disks = ["Fibre Channel", "iSCSI", "a flexVolume"]
-        .into_iter()
-        .zip(kinds);
-    let mut may_be_written = disks.filter(|(_, disk)| disk.is_some_and(|disk| !disk.read_only));
-    may_be_written.next().map(|(kind, _)| kind)
+/// Returns the kind of a disk that several machines may write, in a pod or in a `PersistentVolume`, by
+/// which of the three kinds it is of; `None` for any other disk. Nothing attaches or detaches them
+/// (volume/fc/attacher.go, volume/iscsi/attacher.go; most flexVolume drivers), so nothing keeps a
+/// second machine out.
+pub fn kind_of_disk(is_of: [bool; 3]) -> Option<&'static str> {
+    let kinds = ["Fibre Channel", "iSCSI", "a flexVolume"];
+    let mut found = kinds.into_iter().zip(is_of);
+    found.find_map(|(kind, is_it)| is_it.then_some(kind))
 }
 
 impl Toleration {
@@ -344,8 +340,12 @@ impl RawPod {
                 let volume = required(&volume.name, "the name of a volume");
                 volume.map(|volume| format!("{}-{volume}", self.metadata.name))
             };
-            let ephemeral = volume.persistent_volume_claim.is_none();
-            Some(name.map(|name| ClaimName { name, ephemeral }))
+            let claim = volume.persistent_volume_claim.as_ref();
+            Some(name.map(|name| ClaimName {
+                name,
+                ephemeral: claim.is_none(),
+                read_only: claim.is_some_and(|claim| claim.read_only),
+            }))
         })
     }
 
@@ -357,9 +357,13 @@ impl RawPod {
             )));
         }
         let mut claims = self.claims().flatten().collect_vec();
-        // If the pod names one PVC in both ways, the PVC is not treated as ephemeral.
+        // If the pod names one PVC in several ways, the PVC is not treated as ephemeral, nor as read-only.
         claims.sort_unstable();
-        claims.dedup_by(|a, b| a.name == b.name);
+        claims.dedup_by(|more, kept| {
+            let is_same = more.name == kept.name;
+            kept.read_only &= !is_same || more.read_only;
+            is_same
+        });
         Ok(claims)
     }
 
@@ -428,10 +432,8 @@ impl RawPod {
             spec,
             status,
         } = self;
-        let owner = metadata
-            .owner_references
-            .iter()
-            .max_by_key(|owner| owner.controller);
+        let mut owners = metadata.owner_references.iter();
+        let owner = owners.next();
         let is_known = |owner: &&OwnerReference| {
             owner.controller && !owner.api_version.is_empty() && !owner.uid.is_empty()
         };
@@ -439,12 +441,10 @@ impl RawPod {
             api_version: owner.api_version.clone(),
             uid: owner.uid.clone(),
         });
-        let others = metadata.owner_references.iter();
-        let others = others.filter(|it| owner.is_none_or(|owner| !ptr::eq(*it, owner)));
         let other_owners = if metadata.owner_references.len() > MAX_ITEMS_KEPT {
             Err(Unread(format!("it has more than {MAX_ITEMS_KEPT} owners")))
         } else {
-            Ok(others.map(Owner::from).collect())
+            Ok(owners.map(Owner::from).collect())
         };
         let owner = owner.map(Owner::from);
         let own_disk = spec.volumes.0.iter().find_map(|volume| {

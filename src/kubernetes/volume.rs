@@ -1,13 +1,13 @@
 //! PVCs, the `StatefulSet` that creates some of them, volumes, and attachments of volumes to nodes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::IgnoredAny;
 
 use super::{
     csi::CsiSource,
     meta::{MAX_ITEMS_KEPT, Meta, given, required},
-    pod::{NetworkDisk, written_by_several},
+    pod::kind_of_disk,
 };
 use crate::{
     facts::{
@@ -19,6 +19,9 @@ use crate::{
 
 /// The mode of a volume without a file system.
 const BLOCK: &str = "Block";
+/// The prefix of the finalizer by which the external-attacher keeps a `VolumeAttachment` until the storage
+/// has let go of the machine (external-attacher, pkg/controller/util.go).
+const ATTACHER: &str = "external-attacher/";
 /// The finalizer by which Kubernetes keeps a PVC until no pod uses it.
 const PVC_PROTECTION: &str = "kubernetes.io/pvc-protection";
 
@@ -88,9 +91,9 @@ raw! {
         local: Option<VolumePath>,
         host_path: Option<VolumePath>,
         csi: CsiSource,
-        fc: Option<NetworkDisk>,
-        iscsi: Option<NetworkDisk>,
-        flex_volume: Option<NetworkDisk>,
+        fc: Option<IgnoredAny>,
+        iscsi: Option<IgnoredAny>,
+        flex_volume: Option<IgnoredAny>,
         persistent_volume_reclaim_policy: Option<String>,
         node_affinity: VolumeNodeAffinity,
         claim_ref: ClaimRef,
@@ -123,6 +126,11 @@ raw! {
     pub struct RawAttachment {
         pub metadata: Meta,
         spec: AttachmentSpec,
+        status: AttachmentStatus,
+    }
+
+    struct AttachmentStatus {
+        attached: bool,
     }
 
     struct AttachmentSpec {
@@ -210,7 +218,8 @@ impl RawVolume {
         self.spec.local.is_none() && self.spec.host_path.is_none()
     }
 
-    /// Returns the CSI driver, if the volume is a writable disk for one machine.
+    /// Returns the CSI driver, if the volume is a writable disk for one machine. `csi.readOnly` does not make it
+    /// read-only: it only goes to the driver when the volume is attached (`csi_attacher.go`).
     pub fn driver_of_disk(&self) -> Option<&str> {
         let VolumeSpec {
             csi,
@@ -224,7 +233,7 @@ impl RawVolume {
             || csi.is_of_one_machine() && !has("ReadWriteMany")
             || csi.names_a_disk();
         let only_read = access_modes.iter().all(|mode| mode == "ReadOnlyMany");
-        let is_written = !csi.read_only && (access_modes.is_empty() || !only_read);
+        let is_written = access_modes.is_empty() || !only_read;
         Some(csi.driver.as_str()).filter(|driver| !driver.is_empty() && is_disk && is_written)
     }
 }
@@ -293,9 +302,7 @@ impl From<RawVolume> for VolumeFacts {
             name: metadata.name,
             reclaim_policy: spec.persistent_volume_reclaim_policy,
             storage,
-            disk: written_by_several(
-                [&spec.fc, &spec.iscsi, &spec.flex_volume].map(Option::as_ref),
-            ),
+            disk: kind_of_disk([&spec.fc, &spec.iscsi, &spec.flex_volume].map(Option::is_some)),
             driver,
             affinity: terms.map(AffinityTerm::from).collect(),
         }
@@ -312,13 +319,29 @@ impl From<NodeSelectorTerm> for AffinityTerm {
 }
 
 impl RawAttachment {
-    /// Returns the node that the attachment names, and the attachment.
-    pub fn into_facts(self) -> (String, Attachment) {
+    /// Returns the name of the node.
+    pub fn node(&self) -> &str {
+        &self.spec.node_name
+    }
+
+    /// Adds the attachment to those of the node that it names.
+    pub fn add_to(by_node: &mut BTreeMap<String, Vec<Attachment>>, its: Self) {
+        let Self {
+            metadata,
+            spec,
+            status,
+        } = its;
+        let mut finalizers = metadata.finalizers.iter();
         let attachment = Attachment {
-            name: self.metadata.name,
-            volume: self.spec.source.persistent_volume_name.map(name),
-            driver: given(self.spec.attacher),
+            held_by_attacher: finalizers.any(|it| it.starts_with(ATTACHER)),
+            name: metadata.name,
+            volume: spec.source.persistent_volume_name.map(name),
+            driver: given(spec.attacher),
+            attached: status.attached,
         };
-        (name(self.spec.node_name), attachment)
+        by_node
+            .entry(name(spec.node_name))
+            .or_default()
+            .push(attachment);
     }
 }

@@ -780,7 +780,7 @@ async fn volumes_of_which_nobody_knows_move() {
             (DELETE, "POWER ds06 OFF BEFORE"),
         ] {
             let fate = move |request: &Request| Fate {
-                fault: (request.kind == Kind::AttachmentRows)
+                fault: (request.kind == Kind::Attachments)
                     .then_some(Fault::Status(status, false, false)),
                 ..Fate::default()
             };

@@ -131,7 +131,8 @@ impl RunRecord<'_> {
             return Ok(false);
         };
         let attached = self.facts.attachments.on(node)?;
-        let attached = attached.iter().filter_map(|it| it.volume.as_ref());
+        let attached = attached.iter().filter(|it| it.attached);
+        let attached = attached.filter_map(|it| it.volume.as_ref());
         let attached = attached.collect_vec();
         Ok(names.any(|name| attached.contains(&name)))
     }

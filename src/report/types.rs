@@ -130,7 +130,7 @@ in_json! {
         pub leaf_marks: Vec<String>,
         /// Its Terminating pods by verdict.
         pub pods: BTreeMap<Verdict, usize>,
-        /// Volumes still attached to it; null if they were not read.
+        /// The `VolumeAttachments` that name it; null if they were not read.
         pub volume_attachments: Option<Vec<Attachment>>,
     }
 

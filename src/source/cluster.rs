@@ -1,7 +1,7 @@
 //! The source that is a cluster: each read takes one or more requests. The work grows with the
 //! failure, not with the cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use itertools::Itertools as _;
 use tokio::time::timeout;
@@ -10,7 +10,7 @@ use super::{NodeRow, NodeRows, Source, snapshot::Kept};
 use crate::{
     cluster::{Ask, Cluster, Failure, Listed, REQUEST_TIME_LIMIT, StatusKind},
     exit::{CouldNotRun, Result},
-    facts::{Attachment, Namespaces, PodsOf},
+    facts::{Namespaces, PodsOf},
     history::CONFIG_MAP,
     kubernetes::{
         Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawConfigMap, RawNode, RawPod,
@@ -77,10 +77,6 @@ impl Source for Cluster {
 
     async fn namespaces(&self) -> Result<Namespaces, Failure> {
         self.all_namespaces().await
-    }
-
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
-        self.attachment_rows().await
     }
 
     async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {

@@ -230,16 +230,21 @@ pub(super) fn storage_of(
     pod: &PodFacts,
     facts: &ClusterFacts,
     claims: &BTreeMap<Key, ClaimRead>,
+    is_saved: bool,
 ) -> Storage {
     let attachments = pod.node.as_ref().map(|node| facts.attachments.on(node));
     let is_attached = |volume: &VolumeFacts| {
         let mut attached = attachments.iter().flatten().copied().flatten();
-        attached.any(|it| it.volume.as_ref() == Some(&volume.name))
+        attached.any(|it| it.attached && it.volume.as_ref() == Some(&volume.name))
     };
     let claim_of = |named: &ClaimName| {
         let read = claims.get(&(pod.namespace.clone(), named.name.clone()));
         let unread = || ClaimState::Unread(Unread("it was not looked up".to_owned())).into();
-        let read = read.cloned().unwrap_or_else(unread);
+        let mut read = read.cloned().unwrap_or_else(unread);
+        // Kubernetes keeps a PVC until the pods that use it have ended, so its absence shows what was saved.
+        if is_saved && read.state == ClaimState::Absent && !pod.finished() {
+            read = ClaimState::Unread(Unread("the file does not have it".to_owned())).into();
+        }
         let disk = read.bound().filter(|bound| bound.volume.driver.is_some());
         let attaches = disk.map(|bound| {
             if is_attached(&bound.volume) {
@@ -251,6 +256,7 @@ pub(super) fn storage_of(
         ClaimFacts {
             name: named.name.clone(),
             ephemeral: named.ephemeral,
+            read_only: named.read_only,
             templated: false,
             owned: read.owners.contains(&pod.uid),
             allowed: BTreeMap::new(),

@@ -25,7 +25,7 @@ use crate::{
         Unread,
     },
     judge::{MAX_NODES_IGNORED, PodContext, selectors},
-    kubernetes::{RawDriver, RawNode, RawStatefulSet},
+    kubernetes::{RawAttachment, RawDriver, RawNode, RawStatefulSet},
     settings::Settings,
 };
 
@@ -50,7 +50,7 @@ pub async fn gather<S: Source>(
         unseen: reader.gaps.unseen.clone(),
         ..ClusterFacts::default()
     };
-    let not_ready = rows.not_ready().cloned().collect_vec();
+    let not_ready = rows.not_ready().cloned().collect::<BTreeSet<_>>();
     if not_ready.is_empty() && rows.pod_lists.is_none() && asked.is_none() {
         if !settings.namespaces.selects_all() {
             let namespaces = reader.read("namespaces", source.namespaces()).await;
@@ -64,9 +64,15 @@ pub async fn gather<S: Source>(
     let suspects = not_ready.iter().cloned().map(PodsOf::Node);
     let lists = suspects.chain(rows.pod_lists.iter().flatten().cloned());
     let is_not_ready = |list: &PodsOf| matches!(list, PodsOf::Node(it) if not_ready.contains(it));
+    // With the pods of all nodes, those of nodes that no longer exist are looked at too.
+    let add_attachment = |by_node: &mut _, attachment: RawAttachment| {
+        if rows.pod_lists.is_some() || not_ready.contains(attachment.node()) {
+            RawAttachment::add_to(by_node, attachment);
+        }
+    };
     let (namespaces, attachments, nodes, lists) = tokio::join!(
         reader.read("namespaces", source.namespaces()),
-        reader.read("VolumeAttachments", source.attachments()),
+        reader.read("VolumeAttachments", source.objects(add_attachment)),
         read_each(not_ready.clone(), async |name| reader.node(name).await),
         read_each(lists.collect::<BTreeSet<_>>(), async |list| {
             reader.pods(list, is_not_ready(list)).await
@@ -141,7 +147,7 @@ pub async fn gather<S: Source>(
     });
     let claims = claims.await;
     let with_storage = due.into_iter().map(|pod| {
-        let storage = storage_of(&pod, &facts, &claims);
+        let storage = storage_of(&pod, &facts, &claims, reader.gaps.are_named);
         (pod, storage)
     });
     let mut due = with_storage.collect_vec();

@@ -10,7 +10,7 @@ mod reader;
 pub mod snapshot;
 mod strays;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -20,7 +20,7 @@ pub use self::{gather::gather, history::recall, reader::Reader};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
-    facts::{Attachment, ClusterFacts, Namespaces, PodFacts, PodsOf, ReadError, Storage},
+    facts::{ClusterFacts, Namespaces, PodFacts, PodsOf, ReadError, Storage},
     kubernetes::{CONTROL_PLANE, ETCD, Holders, LeasesByNode, NodeObjects, RawConfigMap, RawPod},
     selector::NodeSelectors,
     settings::Settings,
@@ -36,9 +36,6 @@ pub trait Source {
     /// Reads all namespaces. A malformed namespace is left out, so the opt-out of its pods is treated
     /// as unread.
     async fn namespaces(&self) -> Result<Namespaces, Failure>;
-
-    /// Reads all `VolumeAttachments`, by the node that they name.
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure>;
 
     /// Reads a node in full, with its own lease; `None` if the node does not exist.
     async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure>;

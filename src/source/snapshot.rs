@@ -22,16 +22,17 @@ use super::{Gaps, NodeRow, NodeRows, Source};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
-    facts::{Attachment, Namespaces, PodFacts, PodsOf, ReadError, Ready, Unread},
+    facts::{Namespaces, NodeFacts, PodFacts, PodsOf, ReadError, Ready, Unread},
     history::CONFIG_MAP,
+    judge::Policy,
     kubernetes::{
-        Holders, Kind, LeasesByNode, Malformed, NodeObjects, RawAttachment, RawClaim, RawConfigMap,
-        RawDriver, RawKind, RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet,
-        RawVolume, full_name, malformed,
+        Holders, Kind, LeasesByNode, Malformed, Meta, NodeObjects, RawAttachment, RawClaim,
+        RawConfigMap, RawDriver, RawKind, RawLease, RawList, RawNamespace, RawNode, RawPod,
+        RawStatefulSet, RawVolume, full_name,
     },
     selector::{NodeSelectors, Selector},
     settings::Settings,
-    words::{joined, near, prefixed},
+    words::{joined, name, near, prefixed},
 };
 
 /// The command that makes a snapshot.
@@ -59,6 +60,10 @@ pub struct Saved {
     newest: Option<Timestamp>,
     /// Whether a node, a pod or a lease has stamps of the API server.
     has_stamps: bool,
+    /// The resource version of each object, by kind, or its text if it has none.
+    versions: BTreeMap<(&'static str, ObjectKey), String>,
+    /// An object of which the file has two versions, if there is one.
+    twice: Option<String>,
     /// The objects that could not be read, each with its kind, which is empty if it could not be read
     /// either.
     malformed: BTreeSet<(String, Malformed)>,
@@ -119,7 +124,12 @@ objects! {
 
 /// Reads `file` in a thread of its own, because standard input (`-`) may never end. `now` is the
 /// moment to judge at, if the user gives one; `dead` are the nodes to suppose dead.
-pub async fn open(file: &Path, now: Option<Timestamp>, dead: &[String]) -> Result<Saved> {
+pub async fn open(
+    file: &Path,
+    now: Option<Timestamp>,
+    dead: &[String],
+    policy: &Policy,
+) -> Result<Saved> {
     let path = file.to_owned();
     let read = tokio::task::spawn_blocking(move || {
         let mut text = Vec::new();
@@ -144,7 +154,7 @@ pub async fn open(file: &Path, now: Option<Timestamp>, dead: &[String]) -> Resul
     });
     let mut saved = read.await.map_err(in_snapshot(file))??;
     if !dead.is_empty() {
-        saved.suppose_dead(dead)?;
+        saved.suppose_dead(dead, policy)?;
     }
     Ok(saved)
 }
@@ -172,6 +182,8 @@ impl Saved {
     /// Reads a snapshot: one list, or several documents in a row. An error says why it cannot be
     /// judged.
     pub fn read(text: &[u8], now: Option<Timestamp>) -> Result<Self, String> {
+        // Windows writes a byte order mark at the start of a file.
+        let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
         if text.is_empty() {
             return Err(format!("it is empty; save it with `{SAVES_ONE}`"));
         }
@@ -192,6 +204,16 @@ impl Saved {
                 _ => no_state(&error),
             })?;
             let (of_list, items) = match list(document.get()) {
+                Some(RawList { kind, metadata, .. }) if !metadata.next.is_empty() => {
+                    let kind = if kind.is_empty() {
+                        "List".to_owned()
+                    } else {
+                        name(kind)
+                    };
+                    return Err(format!(
+                        "its {kind} goes on elsewhere (metadata.continue): nobody could say what is absent; save all of it with `{SAVES_ONE}`"
+                    ));
+                }
                 Some(RawList {
                     kind,
                     api_version,
@@ -208,6 +230,12 @@ impl Saved {
                 let added = saved.add(&of_list, item.get());
                 added.map_err(|why| no_state(&why))?;
             }
+        }
+        saved.versions.clear();
+        if let Some(object) = &saved.twice {
+            return Err(format!(
+                "it has two versions of {object}: nobody could say which is right; save all of it at once, with `{SAVES_ONE}`"
+            ));
         }
         let lacking = |kind| format!("it holds no {kind}; save it with `{SAVES_ONE}`");
         if saved.all::<RawNode>().next().is_none() {
@@ -234,9 +262,10 @@ impl Saved {
     /// Changes the state as if these nodes had died when the file was saved, and it were judged an
     /// hour later: Kubernetes has noticed, and has evicted their pods. Only these pods stay
     /// Terminating. The Ready counts of `StatefulSets` would have changed, so they are not known.
-    fn suppose_dead(&mut self, nodes: &[String]) -> Result<()> {
+    fn suppose_dead(&mut self, nodes: &[String], policy: &Policy) -> Result<()> {
         let failed = self.now.saturating_add(UNTIL_NOT_READY).unwrap_or(self.now);
         for name in nodes {
+            let lived = self.shows_alive(name, policy);
             let key = ["", name, ""].map(str::to_owned);
             let Some(node) = self.objects.nodes.get_mut(&key) else {
                 let all = self.objects.nodes.keys().map(|[_, name, _]| name.as_str());
@@ -244,7 +273,7 @@ impl Saved {
                 let why = format!("--suppose-dead {name}: the file has no node of this name{near}");
                 return Err(CouldNotRun::Usage(why));
             };
-            node.fail(failed);
+            node.fail(failed, lived);
         }
         self.objects.pods.retain(|_, pod| {
             let is_there = pod.node().is_some_and(|node| nodes.contains(&node));
@@ -264,6 +293,22 @@ impl Saved {
             .unwrap_or(self.now);
         self.at_given_time = true;
         Ok(())
+    }
+
+    /// Reports whether the file shows that the node's machine is alive.
+    fn shows_alive(&self, name: &str, policy: &Policy) -> bool {
+        let Some(node) = self.get::<RawNode>("", name) else {
+            return false;
+        };
+        let objects = NodeObjects {
+            node: node.clone(),
+            lease: Ok(self.get(RawLease::OF_NODES, name).cloned()),
+            now: self.now,
+        };
+        let facts = objects.into_facts(policy);
+        let lives =
+            |node: NodeFacts| node.ready == Ready::True || !node.signs_of_life(self.now).is_empty();
+        facts.is_ok_and(lives)
     }
 
     /// Returns the median of the times at which the Ready nodes renewed their leases, by their own
@@ -302,8 +347,11 @@ impl Saved {
             RawConfigMap::KIND if RawConfigMap::is_of_group(api_version) => {
                 let named = Malformed::new(text, "");
                 if named.name == CONFIG_MAP {
-                    let read = serde_json::from_str(text);
-                    let read = read.map_err(|error| Failure::File(malformed(&error).to_owned()));
+                    let read = RawConfigMap::parsed(text.as_bytes());
+                    if let Ok(read) = &read {
+                        self.note_version::<RawConfigMap>(&read.metadata, text);
+                    }
+                    let read = read.map_err(|cause| Failure::File(cause.to_owned()));
                     self.histories.insert(named.namespace, read);
                 }
             }
@@ -314,7 +362,7 @@ impl Saved {
 
     /// Parses an object, and returns it with its key; `None` if it is malformed.
     fn parsed<T: Kind>(&mut self, text: &str) -> Option<(ObjectKey, T)> {
-        let cause = match T::parsed(text) {
+        let cause = match T::parsed(text.as_bytes()) {
             Ok(mut object) => {
                 let meta = object.metadata();
                 self.newest = self.newest.max(meta.newest());
@@ -323,8 +371,7 @@ impl Saved {
                 // A pod without a name is named when it is judged.
                 let is_pod = T::KIND == RawPod::KIND;
                 if is_pod || !meta.name.is_empty() && T::NAMESPACED != meta.namespace.is_empty() {
-                    let uid = if is_pod { meta.uid.as_str() } else { "" };
-                    let key = [&meta.namespace, &meta.name, uid].map(str::to_owned);
+                    let key = self.note_version::<T>(meta, text);
                     return Some((key, object));
                 }
                 "it lacks its name or namespace"
@@ -333,6 +380,23 @@ impl Saved {
         };
         self.note_malformed(T::KIND, text, cause);
         None
+    }
+
+    /// Notes the version of an object, and whether another one was there. Returns its key.
+    fn note_version<T: Kind>(&mut self, meta: &Meta, text: &str) -> ObjectKey {
+        let is_pod = T::KIND == RawPod::KIND;
+        let uid = if is_pod { meta.uid.as_str() } else { "" };
+        let key = [&meta.namespace, &meta.name, uid].map(str::to_owned);
+        let version = match meta.resource_version.to_string() {
+            none if none.is_empty() => text.to_owned(),
+            version => version,
+        };
+        let versions = self.versions.entry((T::KIND, key.clone()));
+        if *versions.or_insert(version.clone()) != version {
+            let name = full_name(&meta.namespace, &meta.name, "without a name");
+            self.twice = Some(format!("{} {name}", T::KIND));
+        }
+        key
     }
 
     fn note_malformed(&mut self, kind: &str, text: &str, cause: &str) {
@@ -463,15 +527,6 @@ impl Source for Saved {
         let all = self.all::<RawNamespace>().cloned();
         all.for_each(|namespace| RawNamespace::add_to(&mut namespaces, namespace));
         Ok(namespaces)
-    }
-
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
-        if !self.is_saved::<RawAttachment>() {
-            return Err(not_saved::<RawAttachment>());
-        }
-        let attachments = self.all::<RawAttachment>().cloned();
-        let by_node = attachments.map(RawAttachment::into_facts).into_group_map();
-        Ok(by_node.into_iter().collect())
     }
 
     /// The file contains nodes, so a node that is not in the file does not exist.

@@ -39,3 +39,17 @@ fn what_a_snapshot_lacks_is_named_with_the_command_that_saves_all() {
         assert_eq!(report["unseen"], json!(unseen), "{more} {args:?}");
     }
 }
+
+/// The owner of a PVC that the report names is its controller, in whatever order a file has the owners: an API server's answers are
+/// sorted in the same way.
+#[test]
+fn the_owner_of_a_pvc_is_its_controller() {
+    let owners = "[{apiVersion: v1, kind: ConfigMap, name: other, uid: o}, {apiVersion: example.org/v1, kind: Cluster, name: pg, uid: c, controller: true}]";
+    let more = format!(
+        "{{Pod a/b-0: {{owner: Cluster pg, uses: data}}, PersistentVolume pv-b: {{on: ds06}}, \
+         PersistentVolumeClaim a/data: {{volume: pv-b, metadata: {{ownerReferences: {owners}}}}}, Namespace a: {{}}}}"
+    );
+    let report = small(&more, &[]).run().report().to_string();
+    assert!(report.contains("Cluster/pg, whose operator"), "{report}");
+    assert!(!report.contains("ConfigMap/other"), "{report}");
+}

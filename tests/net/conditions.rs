@@ -215,6 +215,12 @@ fn claims(pod: &Value) -> impl Iterator<Item = &str> {
     volumes.filter_map(|it| it["persistentVolumeClaim"]["claimName"].as_str())
 }
 
+/// Whether the pod uses a PVC that does not exist: a file cannot show that, because it may lack the PVC.
+pub fn lacks_a_claim(state: &Objects, pod: &Value) -> bool {
+    let namespace = text(&pod["metadata"]["namespace"]);
+    claims(pod).any(|name| find(state, "PersistentVolumeClaim", namespace, name).is_none())
+}
+
 /// Says why the data of the pod, as the objects show it, forbids to delete the pod now.
 pub fn keeps_data(
     state: &Objects,

@@ -392,6 +392,12 @@ impl Ran {
         })
     }
 
+    /// Whether the pod uses a PVC that did not exist.
+    pub fn lacks_a_claim(&self, uid: &str) -> bool {
+        let pod = self.pod(uid);
+        pod.is_some_and(|pod| conditions::lacks_a_claim(&self.before, pod))
+    }
+
     /// The pods that the plain conditions call free.
     pub fn free(&self) -> Vec<&Value> {
         let pods = self.before.objects.iter().filter(|it| it["kind"] == "Pod");

@@ -306,8 +306,64 @@ fn every_form_of_a_file_gives_the_same_verdicts() {
         typed.collect(),
         format!("{one}\n{one}"),
         format!(r#"{one}{{"kind": "ServiceList", "items": null}}"#),
+        format!("\u{feff}{one}"),
     ] {
         assert_eq!(judge_file(&text, &Value::Null).unwrap(), expected, "{text}");
+    }
+}
+
+/// A file that does not say what is absent, or what an object is like, is refused, and says by whose fault.
+#[test]
+fn a_file_of_which_parts_are_elsewhere_or_twice_is_refused_by_name() {
+    let state = objects(&with(table("node.yaml")["base"].clone(), yaml(KEPT)));
+    let one = list(state.clone()).to_string();
+    let page =
+        |kind: &str, next: &str| json!({"kind": kind, "metadata": {"continue": next}, "items": []});
+    let version = |kind: &str, name: &str, version: &str| {
+        let object = state
+            .iter()
+            .find(|it| it["kind"] == kind && it["metadata"]["name"] == name);
+        with(
+            object.unwrap().clone(),
+            json!({"metadata": {"resourceVersion": version}}),
+        )
+    };
+    let history = |version: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "namespace": "pod-reaper", "name": "pod-reaper-history", "resourceVersion": version}})
+    };
+    let pod = version("Pod", "free-0", "7");
+    let namesake = with(
+        pod.clone(),
+        json!({"metadata": {"uid": "another", "resourceVersion": "8"}}),
+    );
+    for (more, refused) in [
+        (vec![page("PodList", "")], None),
+        (vec![page("PodList", "abc")], Some("PodList")),
+        (vec![page("List", "abc")], Some("List")),
+        (vec![version("Pod", "free-0", "7")], None),
+        (vec![version("Pod", "free-0", "8")], Some("Pod data/free-0")),
+        (vec![namesake], None),
+        (vec![version("Node", "ds06", "8")], Some("Node ds06")),
+        (
+            vec![version("Lease", "ds06", "8")],
+            Some("Lease kube-node-lease/ds06"),
+        ),
+        (vec![history("7"), history("7")], None),
+        (
+            vec![history("7"), history("8")],
+            Some("ConfigMap pod-reaper/pod-reaper-history"),
+        ),
+    ] {
+        let texts = more.iter().map(Value::to_string).collect::<String>();
+        let judged = judge_file(&format!("{one}{texts}"), &Value::Null);
+        match refused {
+            None => assert!(judged.is_ok(), "{more:?}: {judged:?}"),
+            Some(name) => assert!(
+                judged.as_ref().is_err_and(|why| why.contains(name)),
+                "{name}: {judged:?}"
+            ),
+        }
     }
 }
 
@@ -333,7 +389,7 @@ fn each_volume_alone() {
                         let csi = with(json!({"driver": "direct"}), entry.clone());
                         let volume = json!({"claim": "data/data-db-0", "spec": {"csi": csi}});
                         json!({"CSIDriver direct": {"spec": {"attachRequired": false}}, "PersistentVolume pv": volume,
-                            "Pod data/db-0": {"uses": "data-db-0"}, "Pod data/db-1": {"spec": {"volumes": [{"name": "v", "csi": csi}]}}})
+                            "Pod data/db-0": {"uses": "data-db-0"}})
                     }
                 };
                 let given = judge(&with(base.clone(), described), &Value::Null);
@@ -377,7 +433,8 @@ fn more_pvcs_than_a_namespace_may_look_up() {
         let volumes = (0..pvcs).map(volume).collect::<Vec<_>>();
         (
             format!("Pod data/p-{number}"),
-            json!({"spec": {"volumes": volumes}}),
+            // The file lacks these PVCs, and they may be absent once the pod has ended.
+            json!({"phase": "Succeeded", "spec": {"volumes": volumes}}),
         )
     };
     for (sizes, verified) in [

@@ -43,36 +43,21 @@ pub(super) fn list(kind: Kind, next: &str, items: Vec<Value>) -> Value {
 }
 
 fn columns(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        Kind::NodeRows => &["Name", "Status", "Roles", "Age", "Version"],
-        Kind::PodRows => &["Name", "Ready", "Status", "Restarts", "Age", "IP", "Node"],
-        _ => &["Name", "Attacher", "PV", "Node", "Attached", "Age"],
+    if kind == Kind::NodeRows {
+        return &["Name", "Status", "Roles", "Age", "Version"];
     }
+    &["Name", "Ready", "Status", "Restarts", "Age", "IP", "Node"]
 }
 
 /// The columns as Kubernetes 1.33 to 1.35 print them (pkg/printers/internalversion/printers.go).
 fn cells(kind: Kind, object: &Value) -> Value {
     let name = &object["metadata"]["name"];
     let text = |value: &Value, absent: &str| value.as_str().unwrap_or(absent).to_owned();
-    match kind {
-        Kind::NodeRows => json!([name, node_status(object), roles(object), "1d", "v1"]),
-        Kind::PodRows => {
-            let node = text(&object["spec"]["nodeName"], "<none>");
-            json!([name, "1/1", pod_status(object), "0", "1d", "<none>", node])
-        }
-        _ => {
-            let spec = &object["spec"];
-            let volume = text(&spec["source"]["persistentVolumeName"], "<unset>");
-            json!([
-                name,
-                text(&spec["attacher"], ""),
-                volume,
-                spec["nodeName"],
-                "true",
-                "1d"
-            ])
-        }
+    if kind == Kind::NodeRows {
+        return json!([name, node_status(object), roles(object), "1d", "v1"]);
     }
+    let node = text(&object["spec"]["nodeName"], "<none>");
+    json!([name, "1/1", pod_status(object), "0", "1d", "<none>", node])
 }
 
 fn node_status(node: &Value) -> String {

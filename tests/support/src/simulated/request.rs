@@ -21,7 +21,7 @@ const FEW: usize = 10;
 pub enum Kind {
     NodeRows,
     PodRows,
-    AttachmentRows,
+    Attachments,
     Nodes,
     /// The nodes that a label selector selects.
     NodesWith,
@@ -84,9 +84,9 @@ const KINDS: [(Kind, &str, Form, &str); 23] = {
         (Kind::NodeRows, "GET /api/v1/nodes", Rows, "Node"),
         (Kind::PodRows, "GET /api/v1/pods", Rows, "Pod"),
         (
-            Kind::AttachmentRows,
+            Kind::Attachments,
             "GET /apis/storage.k8s.io/v1/volumeattachments",
-            Rows,
+            List,
             "VolumeAttachment",
         ),
         (Kind::Nodes, "GET /api/v1/nodes", List, "Node"),
