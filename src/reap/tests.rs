@@ -582,6 +582,17 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
         ),
         (
             "{}",
+            [
+                vec![(Kind::DryRun, Fault::Busy(503, None)); 3],
+                vec![busy; 3],
+                vec![(Kind::Delete, Fault::Busy(503, None)); 3],
+            ]
+            .concat(),
+            "still-there",
+            "DRY-RUN DRY-RUN DRY-RUN DRY-RUN PATCH PATCH PATCH PATCH DELETE DELETE DELETE DELETE",
+        ),
+        (
+            "{}",
             vec![(Kind::DryRun, Fault::Lost(true)); 4],
             "failed",
             "DRY-RUN DRY-RUN DRY-RUN DRY-RUN",

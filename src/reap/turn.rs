@@ -146,6 +146,8 @@ impl Turn<'_> {
             };
             let failure = match written {
                 Ok(()) => {
+                    // Each action has tries of its own.
+                    tried = 0;
                     match action {
                         Action::DryRun => action = Action::SetToFailed,
                         Action::SetToFailed => {
