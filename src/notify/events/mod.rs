@@ -114,25 +114,31 @@ fn events(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
     deletions.chain(warnings(run)).chain(returns(run))
 }
 
-/// Makes an Event about the object `regarding`. `reason` and `action` are codes of the report. As long as
-/// the API server keeps a Warning about an object, it responds to a second one with 409, because both
-/// have the same name.
+/// Names a Warning. As long as the API server keeps it, a second one about the same object, for the same `reason`, in
+/// the same outage is refused with 409.
+fn name_of(uid: &Uid, reason: &str, since: Option<Timestamp>) -> String {
+    let since = since.map_or(0, |since| since.as_second().max(0));
+    format!("{CONTROLLER}.{uid}.{reason}.{since}")
+}
+
+/// Makes an Event about the object `regarding`. `reason` and `action` are codes of the report. One that has a name is a
+/// Warning.
 fn event(
-    is_warning: bool,
+    name: Option<String>,
     [reason, action]: [&str; 2],
     (regarding, related): (ObjectReference, Option<ObjectReference>),
     note: String,
 ) -> Event {
-    let uid = regarding.uid.as_deref().unwrap_or_default();
     let namespace = regarding.namespace.as_deref().unwrap_or(OF_THE_CLUSTER);
+    let kind = name.as_ref().map_or("Normal", |_| "Warning");
     Event {
         metadata: ObjectMeta {
             namespace: Some(namespace.to_owned()),
-            name: is_warning.then(|| format!("{CONTROLLER}.{uid}")),
-            generate_name: (!is_warning).then(|| format!("{CONTROLLER}-")),
+            generate_name: name.is_none().then(|| format!("{CONTROLLER}-")),
+            name,
             ..ObjectMeta::default()
         },
-        type_: Some(if is_warning { "Warning" } else { "Normal" }.to_owned()),
+        type_: Some(kind.to_owned()),
         reason: Some(camel_case(reason)),
         action: Some(camel_case(action)),
         regarding: Some(regarding),
@@ -189,7 +195,7 @@ fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
         let here = |judged: &&Judged| judged.pod.node.as_deref() == Some(name);
         let note = node_note(name, deleted, manual(run).filter(here).count());
         let objects = (node_reference(run, name)?, None);
-        Some(event(false, codes, objects, fit(&note, "")))
+        Some(event(None, codes, objects, fit(&note, "")))
     });
     let of_owners = on_nodes.into_iter().into_group_map_by(|(node, pod)| {
         let owner = pod.controller.as_ref();
@@ -201,7 +207,7 @@ fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
         let pods = pods.into_iter().map(|(_, pod)| pod).collect_vec();
         let owner = owner_reference(pods[0]);
         let note = fit(&owner_note(node, &owner, &pods), "");
-        event(false, codes, (owner, node_reference(run, node)), note)
+        event(None, codes, (owner, node_reference(run, node)), note)
     });
     of_owners.chain(of_nodes).collect()
 }
@@ -213,7 +219,10 @@ fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
         let node = pod.node.as_deref();
         let node = node.and_then(|node| node_reference(run, node));
         let note = manual_note(pod, &judged.reason);
-        event(true, codes, (pod_reference(pod), node), note)
+        let known = run.facts.known_node(pod);
+        let since = known.and_then(|node| node.not_ready_since(run.facts.now));
+        let name = name_of(&pod.uid, codes[0], since);
+        event(Some(name), codes, (pod_reference(pod), node), note)
     })
 }
 
@@ -222,7 +231,8 @@ fn returns(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
     run.history.needing_you().map(|node| {
         let codes = [node.now.state.as_str(), Verdict::Manual.as_str()];
         let object = reference("Node", None, &node.noted.node, &node.uid);
-        event(true, codes, (object, None), return_note(node))
+        let name = name_of(&node.uid, codes[0], Some(node.noted.first_reap));
+        event(Some(name), codes, (object, None), return_note(node))
     })
 }
 

@@ -60,6 +60,39 @@ async fn the_events_of_a_run() {
     "#]].assert_eq(&events.collect::<String>());
 }
 
+/// The API server keeps one Warning of a name: one of each pod, reason and outage.
+#[tokio::test(start_paused = true)]
+async fn a_warning_has_a_name_of_its_pod_reason_and_outage() {
+    let mut names = Vec::new();
+    for (node, pod) in [
+        ("since: 7200", "metadata: {finalizers: [example.org/hold]}"),
+        ("since: 7200", "metadata: {finalizers: [example.org/other]}"),
+        ("since: 3600", "metadata: {finalizers: [example.org/hold]}"),
+        ("since: 7200", "uses: lost"),
+    ] {
+        let cluster = format!(
+            "
+            Node ds06: {{{node}}}
+            Pod shop/held-0: {{{pod}}}
+            PersistentVolumeClaim shop/lost: {{volume: gone}}
+        "
+        );
+        let ran = ran("--yes", &cluster, ("{}", START), |_: &Request| {
+            Fate::default()
+        });
+        let events = ran.await.events;
+        names.extend(events.iter().map(|it| it["metadata"]["name"].clone()));
+    }
+    let name = |reason: &str, since| format!("pod-reaper.uid-shop-held-0.{reason}.{since}");
+    let expected = [
+        name("finalizers", 1_769_821_200),
+        name("finalizers", 1_769_821_200),
+        name("finalizers", 1_769_824_800),
+        name("volume-unverified", 1_769_821_200),
+    ];
+    assert_eq!(names, expected);
+}
+
 #[test]
 fn a_note_keeps_its_end_and_holds_no_control_characters() {
     let note = fit(&"ä\u{1b}".repeat(600), " the end");
