@@ -10,11 +10,11 @@ use crate::{
     },
 };
 use std::{
-    cell::Cell,
     collections::BTreeMap,
     io::{Read, Write},
     net::TcpStream,
     ops::Deref,
+    sync::atomic::{AtomicUsize, Ordering},
     time::Instant,
 };
 
@@ -36,7 +36,7 @@ const WORKLOADS: &str = include_str!("workloads.yaml");
 /// A cluster for one scenario, which stops at the scenario's end. If the scenario fails, the logs are kept.
 pub struct Case {
     live: Live,
-    runs: Cell<usize>,
+    runs: AtomicUsize,
 }
 
 impl Deref for Case {
@@ -136,13 +136,7 @@ impl Case {
     /// Does the same on these nodes, written as for `start --node`. Pods tolerate a failure for this many seconds.
     pub fn with(nodes: &[&str], toleration_seconds: u32) -> Self {
         let options = nodes.iter().flat_map(|node| ["--node", *node]);
-        let options: Vec<_> = options.collect();
-        let cluster =
-            ControlPlane::start_with(&options, &[]).unwrap_or_else(|message| panic!("{message}"));
-        let case = Self {
-            live: Live(Box::leak(Box::new(cluster))),
-            runs: Cell::new(0),
-        };
+        let case = Self::empty(&options.collect_vec());
         let tolerates = format!("tolerationSeconds: {toleration_seconds}");
         case.apply(&WORKLOADS.replace("tolerationSeconds: 1", &tolerates));
         case.until_true("all pods are Running", || {
@@ -154,6 +148,16 @@ impl Case {
         case
     }
 
+    /// Starts a cluster without workloads, with these options of `scripts/controlplane/start`.
+    pub fn empty(options: &[&str]) -> Self {
+        let cluster =
+            ControlPlane::start_with(options, &[]).unwrap_or_else(|message| panic!("{message}"));
+        Self {
+            live: Live(Box::leak(Box::new(cluster))),
+            runs: AtomicUsize::new(0),
+        }
+    }
+
     /// Runs the binary, as the CronJob does, and keeps its output with the other logs.
     pub fn reap(&self, further: &str) -> Run {
         let options = OPTIONS.into_iter().chain(further.split_whitespace());
@@ -163,7 +167,7 @@ impl Case {
     /// Does the same with another kubeconfig.
     pub fn reap_through(&self, kubeconfig: &Path, options: &[&str]) -> Run {
         let done = run(kubeconfig, options);
-        let number = self.runs.replace(self.runs.get() + 1);
+        let number = self.runs.fetch_add(1, Ordering::Relaxed);
         let log = format!("exit {}\n{}\n{:#}\n", done.code, done.log, done.report);
         fs::write(self.dir.join(format!("logs/pod-reaper-{number}.log")), log)
             .expect("the folder is ours");

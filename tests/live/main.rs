@@ -12,6 +12,7 @@
 mod alive;
 mod case;
 mod deployed;
+mod detach;
 mod history;
 mod leaf;
 mod node_fails;

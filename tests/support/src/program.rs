@@ -132,19 +132,27 @@ pub fn paste(cluster: &ControlPlane, lines: &str) -> Output {
 
 /// Pastes the lines into this one of [`SHELLS`].
 pub fn paste_into(shell: &str, cluster: &ControlPlane, lines: &str) -> Output {
+    pasted_into(shell, cluster, lines)
+        .output()
+        .unwrap_or_else(|error| panic!("{shell}: {error}"))
+}
+
+/// A shell that runs the lines once it is started.
+pub fn pasted_into(shell: &str, cluster: &ControlPlane, lines: &str) -> Command {
     let bin = cluster.kubectl.parent().expect("a folder");
     let path = env::join_paths(
         [bin.to_owned()]
             .into_iter()
             .chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
     );
-    Command::new(shell)
-        .args(["-euc", lines])
+    // A test program that runs in the background ignores SIGINT, and so would its shells.
+    let mut command = Command::new("env");
+    command
+        .args(["--default-signal=INT", shell, "-euc", lines])
         .env("PATH", path.expect("a path"))
         .env("HOME", &cluster.dir)
-        .current_dir(&cluster.dir)
-        .output()
-        .unwrap_or_else(|error| panic!("{shell}: {error}"))
+        .current_dir(&cluster.dir);
+    command
 }
 
 /// The commands of a pod's steps, in order.
