@@ -17,6 +17,8 @@ use crate::facts::{ClusterFacts, NodeFacts, PodFacts, Read, Ready, Storage, Unne
 /// A pod on its node at one moment. Each rule is a function of it.
 pub struct PodContext<'a> {
     pub(super) now: Timestamp,
+    /// The time that the rules about time go by.
+    pub(super) clock: Timestamp,
     pub(super) policy: &'a Policy,
     /// `None` if the pod was never assigned a node, or the node is gone.
     pub(super) node: Read<Option<&'a NodeFacts>>,
@@ -48,6 +50,7 @@ impl<'a> PodContext<'a> {
     ) -> Self {
         Self {
             now,
+            clock: now,
             policy,
             node,
             pod,
@@ -170,7 +173,7 @@ impl PodContext<'_> {
     /// short; otherwise `None`. `code` is the reason that decides about the pod.
     fn stuck_by_the_cut(&self, code: ReasonCode) -> Option<GraceCut> {
         let threshold = self.policy.reap_older_than;
-        let is_stuck = |since| self.now.duration_since(since) >= threshold;
+        let is_stuck = |since| self.clock.duration_since(since) >= threshold;
         let depends = !is_stuck(self.pod.deletion_deadline()) && is_stuck(self.overdue_since());
         // If the reason is `facts-unread`, the unread fact matters more.
         if depends && code != ReasonCode::FactsUnread {

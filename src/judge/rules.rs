@@ -129,7 +129,7 @@ fn node_ready(case: &PodContext<'_>) -> Finding {
 fn requested_lately(case: &PodContext<'_>) -> Finding {
     let (pod, threshold) = (case.pod, case.policy.reap_older_than);
     let requested = pod.deletion_requested().unwrap_or(pod.deletion_deadline());
-    let ago = case.now.duration_since(requested);
+    let ago = case.clock.duration_since(requested);
     if ago >= threshold {
         return Ok(Seen::Requested { ago, threshold });
     }
@@ -140,7 +140,7 @@ fn requested_lately(case: &PodContext<'_>) -> Finding {
         Cause::RequestedLately { ago, threshold }
     } else {
         Cause::NotOverdue {
-            overdue: case.now.duration_since(pod.deletion_deadline()),
+            overdue: case.clock.duration_since(pod.deletion_deadline()),
             threshold,
             grace_cut: None,
         }
@@ -191,7 +191,7 @@ fn node_just_failed(case: &PodContext<'_>) -> Finding {
             threshold,
         });
     };
-    let passed = case.now.duration_since(since);
+    let passed = case.clock.duration_since(since);
     let time = passed.max(SignedDuration::ZERO);
     if passed < threshold {
         return Err(Cause::NodeJustFailed {
@@ -206,7 +206,7 @@ fn node_just_failed(case: &PodContext<'_>) -> Finding {
 
 fn not_overdue(case: &PodContext<'_>) -> Finding {
     let threshold = case.policy.reap_older_than;
-    let overdue = case.now.duration_since(case.overdue_since());
+    let overdue = case.clock.duration_since(case.overdue_since());
     let grace_cut = case.grace_cut_short();
     if overdue < threshold {
         // A pod within its grace period has none that is cut short.
@@ -340,7 +340,7 @@ fn given_up_lately(case: &PodContext<'_>) -> Finding {
         case,
         is_given_up,
         NoTie::GivenUp,
-        |ties| match given_up_until(&ties).filter(|until| *until > case.now) {
+        |ties| match given_up_until(&ties).filter(|until| *until > case.clock) {
             Some(until) => Err(Cause::GivenUp { ties, until }),
             None => Ok(Seen::GivenUp(ties)),
         },
