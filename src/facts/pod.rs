@@ -6,7 +6,7 @@ use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Heartbeat, NamespaceFacts, Read, ResourceVersion, Skip, Uid,
+    Heartbeat, NamespaceFacts, Read, Ready, ResourceVersion, Skip, Uid,
     claim::{ClaimName, SetFacts, Storage, Unneeded},
 };
 use crate::{
@@ -69,6 +69,8 @@ pub struct PodFacts {
     /// The number of seconds for which the pod tolerates a node whose kubelet reports that the node
     /// is not Ready; `None` means no limit.
     pub tolerates_not_ready: Option<i64>,
+    /// `spec.terminationGracePeriodSeconds`.
+    pub grace_seconds: i64,
     /// The last heartbeat of a program that runs in the pod and writes to it, if the pod is
     /// Terminating.
     pub heard: Option<Heartbeat>,
@@ -159,6 +161,34 @@ impl PodFacts {
     /// Reports whether the pod has not finished and its deletion was not requested.
     pub fn is_active(&self) -> bool {
         self.deletion.is_none() && !self.finished()
+    }
+
+    /// Returns for how many seconds the pod tolerates the taint that Kubernetes gives a node in that
+    /// state; `None` means no limit.
+    pub fn tolerates(&self, ready: Ready) -> Option<i64> {
+        match ready {
+            Ready::False => self.tolerates_not_ready,
+            _ => self.tolerates_silence,
+        }
+    }
+
+    /// Returns the request by which Kubernetes evicts the pod once its toleration of a node that has been
+    /// NotReady `since` then ends, at `now` at the earliest. `None` if Kubernetes has requested it, or
+    /// never does; a finished pod would be gone at once.
+    pub fn eviction(&self, ready: Ready, since: Timestamp, now: Timestamp) -> Option<Deletion> {
+        let after = |at: Timestamp, seconds: i64| {
+            let span = SignedDuration::from_secs(seconds.max(0));
+            at.saturating_add(span).ok()
+        };
+        let tolerates = self.tolerates(ready)?;
+        if self.mirror || !self.is_active() {
+            return None;
+        }
+        let requested = after(since, tolerates)?.max(now);
+        Some(Deletion {
+            deadline: after(requested, self.grace_seconds)?,
+            grace_seconds: Some(self.grace_seconds.max(0)),
+        })
     }
 
     /// Returns the controller that created the pod and creates another one when the pod is gone.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, mem};
 
 use itertools::Itertools as _;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     facts::{
         ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Read,
-        SignBy, Unread,
+        Ready, SignBy, Unread,
     },
     words::{Foreign, name},
 };
@@ -278,21 +278,12 @@ impl RawPod {
         given(name(self.spec.node_name.clone()))
     }
 
-    /// Requests the deletion of the pod as Kubernetes does, once its node has been silent since `at` and
-    /// the pod no longer tolerates that. Nothing is changed if Kubernetes never evicts the pod.
+    /// Requests the deletion of the pod as Kubernetes does on a node that has been silent since `at`.
     pub fn evict(&mut self, at: Timestamp) {
-        let Tolerations([Some(tolerates), _]) = self.spec.tolerations else {
-            return;
-        };
-        let of_daemon_set = self.controller_of_apps("DaemonSet").is_some();
-        if self.mirror() || of_daemon_set || self.metadata.terminating() {
-            return;
+        if let Some(eviction) = self.facts().eviction(Ready::Unknown, at, at) {
+            self.metadata.deletion_timestamp = Some(eviction.deadline);
+            self.metadata.deletion_grace_period_seconds = eviction.grace_seconds;
         }
-        let grace = self.spec.termination_grace_period_seconds;
-        let grace = grace.unwrap_or(DEFAULT_GRACE_SECONDS);
-        let deadline = SignedDuration::from_secs(tolerates.saturating_add(grace));
-        self.metadata.deletion_timestamp = at.saturating_add(deadline).ok();
-        self.metadata.deletion_grace_period_seconds = Some(grace);
     }
 
     /// Reports whether the pod is the mirror of a static pod of etcd, as kubeadm, kops and `OpenShift`
@@ -484,6 +475,9 @@ impl RawPod {
             },
             tolerates_silence,
             tolerates_not_ready,
+            grace_seconds: spec
+                .termination_grace_period_seconds
+                .unwrap_or(DEFAULT_GRACE_SECONDS),
             heard: self.heard(),
             lacks: self.check().err(),
         }

@@ -40,7 +40,7 @@ const SAVES_ONE: &str = "kubectl get no,ns,po,pvc,pv,leases,volumeattachments,cs
 
 /// The time between the last sign of a machine and the moment at which its node becomes NotReady, as
 /// Kubernetes counts it by default (`--node-monitor-grace-period`).
-const UNTIL_NOT_READY: SignedDuration = SignedDuration::from_secs(40);
+const UNTIL_NOT_READY: SignedDuration = SignedDuration::from_secs(50);
 /// The time since which nodes that are supposed to be dead are dead.
 const SUPPOSED_DEAD_FOR: SignedDuration = SignedDuration::from_hours(1);
 

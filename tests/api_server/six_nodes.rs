@@ -62,7 +62,7 @@ pub fn healthy(cluster: &ControlPlane) {
     for node in NODES {
         let node_and_daemon = "
             Node NAME: {ready: 'True'}
-            Pod kube-system/node-exporter-NAME: {node: NAME, grace: null, owner: DaemonSet node-exporter}
+            Pod kube-system/node-exporter-NAME: {node: NAME, grace: null, owner: DaemonSet node-exporter, tolerates: null}
         ";
         make(cluster, &node_and_daemon.replace("NAME", node));
     }

@@ -26,6 +26,7 @@
 //!   - `grace`: the grace period of its deletion, which is 1 second, or null if the pod is not deleted.
 //!   - `overdue`: when the pod should have been gone, whatever its grace. A real server calculates that itself and accepts no
 //!     such time.
+//!   - `tolerates`: for how many seconds it tolerates a node that is NotReady, which is 300, or null for any time.
 //!   - `owner`: its controller, as `Kind name`, or null for none. A pod whose name ends with a number is of the StatefulSet
 //!     that is called so.
 //!   - `uses`: the name of a PVC. `ephemeral`: the name of an ephemeral volume. `volume`: the spec of a PersistentVolume, which
@@ -226,6 +227,7 @@ impl Said<'_> {
         let grace = self.word("grace").unwrap_or(json!(1));
         let overdue = self.word("overdue");
         let phase = self.word("phase").unwrap_or(json!("Running"));
+        let tolerates = self.word("tolerates");
         let owner = match self.word("owner") {
             Some(owner) => owner.as_str().map(str::to_owned),
             None => set_of(name).map(|set| format!("StatefulSet {set}")),
@@ -257,6 +259,15 @@ impl Said<'_> {
             .map(|claim| json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}}));
         let ephemeral = ephemeral
             .map(|volume| json!({"name": volume, "ephemeral": {"volumeClaimTemplate": {}}}));
+        let tolerations = tolerates.into_iter().flat_map(|seconds| {
+            ["not-ready", "unreachable"].map(|taint| {
+                json!({"key": format!("node.kubernetes.io/{taint}"), "operator": "Exists", "effect": "NoExecute",
+                    "tolerationSeconds": seconds})
+            })
+        });
+        for toleration in tolerations {
+            push(&mut pod, "spec", "tolerations", Some(toleration));
+        }
         push(&mut pod, "spec", "volumes", claim);
         push(&mut pod, "spec", "volumes", ephemeral);
         let volume = of_its_own.map(|spec| {
