@@ -14,7 +14,7 @@ use crate::{
     kubernetes::RawPod,
     report::{self, Report, RunRecord},
     settings::{Settings, Task},
-    source::{Gathered, NodeRows, Reader, Source, gather, snapshot},
+    source::{NodeRows, Reader, Source, gather, snapshot},
     stop::Stop,
     words::{joined, near},
 };
@@ -54,7 +54,7 @@ pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) 
     };
     let pod = raw.facts();
     let terminating = pod.deletion.map(|_| pod.clone());
-    let Gathered { facts, pods, .. } = gather(reader, terminating).await?;
+    let gathered = gather(reader, terminating).await?;
     // A run leaves out a pod that lacks a field that a verdict needs.
     if pod.deletion.is_some()
         && let Some(cause) = &pod.lacks
@@ -62,7 +62,7 @@ pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) 
         let message = format!("pod {asked} could not be read: {cause}");
         return Err(CouldNotRun::Source(message));
     }
-    let plan = settings.plan(&facts, pods);
+    let (facts, plan) = settings.plan(gathered);
     let run = RunRecord::new(settings, facts, plan);
     Ok(report::explain(&run, &pod))
 }

@@ -118,10 +118,9 @@ async fn read(
 
 /// Decides about the pods that were gathered, and applies the limits of the run.
 fn planned(settings: &Settings, gathered: Gathered) -> Result<RunRecord<'_>> {
-    let Gathered { facts, pods, .. } = gathered;
-    settings.check_filters(&facts)?;
-    log_counts(pods.iter().map(|(pod, _)| pod));
-    let plan = settings.plan(&facts, pods);
+    settings.check_filters(&gathered.facts)?;
+    log_counts(gathered.pods.iter().map(|(pod, _)| pod));
+    let (facts, plan) = settings.plan(gathered);
     Ok(RunRecord::new(settings, facts, plan))
 }
 

@@ -9,9 +9,10 @@ use crate::{
     cli::{self, Cli, Command, Filter, OutputFormats, PodName},
     codes::codes,
     exit::{CouldNotRun, Result},
-    facts::{ClusterFacts, PodFacts, Storage},
+    facts::ClusterFacts,
     judge::{Judged, Limits, Plan, Policy},
     selector::{NamespaceFilter, Target},
+    source::Gathered,
     words::{counted, joined, near},
 };
 
@@ -143,9 +144,17 @@ impl Settings {
     }
 
     /// Judges every pod by the rules, and applies the limits of the run.
-    pub fn plan(&self, facts: &ClusterFacts, pods: Vec<(PodFacts, Option<Storage>)>) -> Plan {
-        let judged = Judged::by_rules(facts, pods, &self.policy);
-        Plan::new(facts, judged, &self.limits)
+    pub fn plan(&self, gathered: Gathered) -> (ClusterFacts, Plan) {
+        let Gathered {
+            facts,
+            pods,
+            not_evicted,
+            ..
+        } = gathered;
+        let judged = |pods| Judged::by_rules(&facts, pods, &self.policy);
+        let (pods, not_evicted) = (judged(pods), judged(not_evicted));
+        let plan = Plan::new(&facts, pods, not_evicted, &self.limits);
+        (facts, plan)
     }
 
     /// Refuses a filter on the command line that selects no namespace: an empty report would be false

@@ -88,8 +88,8 @@ pub struct ClusterFacts {
     pub attachments: Attachments,
     /// The number of nodes in the cluster, Ready ones included.
     pub node_count: usize,
-    /// The active pods in matching namespaces, by node: pods that have not finished and whose
-    /// deletion was not requested.
+    /// The active pods in matching namespaces that Kubernetes never evicts, by node: pods that have not
+    /// finished and whose deletion was not requested.
     pub active: BTreeMap<String, Vec<PodFacts>>,
     /// The namespaces, if the namespace filter matches none of them and no pod.
     pub unmatched_namespaces: Option<Vec<String>>,

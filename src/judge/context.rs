@@ -3,7 +3,7 @@
 use std::{cell::OnceCell, iter};
 
 use itertools::Itertools as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Evaluation, Policy,
@@ -12,7 +12,10 @@ use super::{
     storage::given_up_until,
     tie::Tie,
 };
-use crate::facts::{ClusterFacts, NodeFacts, PodFacts, Read, Ready, Storage, Unneeded};
+use crate::facts::{ClusterFacts, Heartbeat, NodeFacts, PodFacts, Read, Ready, Storage, Unneeded};
+
+/// The age up to which time alone does not end a sign of life: the machine is not about to fall silent.
+const MAX_AGE_OF_A_FRESH_SIGN: SignedDuration = SignedDuration::from_mins(2);
 
 /// A pod on its node at one moment. Each rule is a function of it.
 pub struct PodContext<'a> {
@@ -183,20 +186,56 @@ impl PodContext<'_> {
         }
     }
 
-    /// Returns the moment from which no rule about time keeps the pod; `None` if that moment
-    /// is not known.
-    pub fn reaped_from(&self) -> Option<Timestamp> {
-        let node = self.known()?;
-        let since = node.not_ready_since(self.now)?;
-        let overdue = self.pod.grace_cut_at(node, self.now);
-        let overdue = overdue.unwrap_or(self.pod.deletion_deadline());
-        let overdue = overdue.saturating_add(self.policy.reap_older_than).ok()?;
-        let silent = since.saturating_add(self.policy.reap_older_than).ok()?;
+    /// Returns the pod at the first moment at which no rule about time keeps it, if nothing else changes
+    /// and nothing more is heard of its node; `None` if that moment is not known. It may be over.
+    pub fn foreseen(&self) -> Option<Self> {
+        let node = self.known().filter(|node| node.ready != Ready::True)?;
+        let after_threshold = |at: Timestamp| at.saturating_add(self.policy.reap_older_than);
+        let not_ready = after_threshold(node.not_ready_since(self.now)?).ok()?;
+        let overdue = after_threshold(self.overdue_since()).ok()?;
         let given_up = self.ties().ok().flatten().and_then(given_up_until);
-        [Some(overdue), Some(silent), given_up]
-            .into_iter()
-            .flatten()
-            .max()
+        let signs = node.signs_of_life(self.now).into_iter();
+        let fading = signs.filter(|sign| !self.is_fresh(sign));
+        let silent = fading.filter_map(|sign| sign.at.saturating_add(node.silent_after).ok());
+        let of_namespace = self.pod.in_namespace.as_ref().ok();
+        let skips = [
+            node.opted_out.as_ref(),
+            self.pod.opted_out.as_ref(),
+            of_namespace.and_then(|it| it.opted_out.as_ref()),
+        ];
+        let skipped = skips.into_iter().filter_map(|skip| skip?.until);
+        let times = [not_ready, overdue].into_iter().chain(given_up);
+        let times = times.chain(skipped);
+        Some(Self {
+            clock: times.chain(silent).max()?,
+            ..Self::new(
+                self.now,
+                self.policy,
+                self.node.clone(),
+                self.pod,
+                self.storage,
+            )
+        })
+    }
+
+    /// Reports whether the next step of gathering has to read for the pod: nothing that was read so far
+    /// keeps it, now or in what is foreseen.
+    pub fn goes_on(&self) -> bool {
+        self.judge().is_none() || self.foreseen().is_some_and(|it| it.judge().is_none())
+    }
+
+    /// Lists the signs of life of `node` by the clock. A machine that was heard a moment ago will be
+    /// heard again.
+    pub(super) fn signs_of_life(&self, node: &NodeFacts) -> Vec<Heartbeat> {
+        let mut signs = node.signs_of_life(self.now);
+        signs.retain(|sign| {
+            self.is_fresh(sign) || self.clock.duration_since(sign.at) < node.silent_after
+        });
+        signs
+    }
+
+    fn is_fresh(&self, sign: &Heartbeat) -> bool {
+        self.now.duration_since(sign.at) <= MAX_AGE_OF_A_FRESH_SIGN
     }
 
     /// Evaluates every rule, in order, and whether the pod passed them all. The first rule that keeps the

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Limits, PodContext, Policy, Reason, ReasonCode, Verdict, unread_facts};
+use jiff::Timestamp;
+
+use super::{Limits, PodContext, Policy, Reason, ReasonCode, Tie, Verdict, unread_facts};
 use crate::{
     facts::{
         ClaimFacts, ClusterFacts, Copies, Counts, NodeCounts, NodeFacts, PodFacts, Storage, Tally,
@@ -29,6 +31,20 @@ pub struct Judged {
     pub reason: Reason,
     /// The limit that turns `reap` into `wait`; set only if the rules say `reap`.
     pub limit: Option<Limit>,
+    /// What is foreseen, if time alone keeps the pod, or if Kubernetes has not evicted it yet.
+    pub foreseen: Option<Foreseen>,
+}
+
+/// What the rules say of a pod at the moment from which time alone no longer keeps it. No delete
+/// depends on it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Foreseen {
+    /// That moment, by what is known now.
+    pub at: Timestamp,
+    /// The reason that the rules give then.
+    pub reason: Reason,
+    /// The limit other than the cap that turns `reap` into `wait`, as it is now.
+    pub limit: Option<Limit>,
 }
 
 /// A limit that turns a pod's `reap` into `wait`.
@@ -47,8 +63,11 @@ pub enum Limit {
 /// All verdicts, after the limits.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
-    /// The pods, the longest overdue first, then by namespace, name and UID.
+    /// The Terminating pods, the longest overdue first, then by namespace, name and UID.
     pub pods: Vec<Judged>,
+    /// The pods that Kubernetes has not evicted yet, in the same order, each with what is foreseen. No
+    /// limit counts them.
+    pub not_evicted: Vec<Judged>,
     /// The limit that holds the whole run, if there is one.
     pub hold: Option<Limit>,
     /// The limits that hold single zones, if no limit holds the whole run.
@@ -56,17 +75,28 @@ pub struct Plan {
 }
 
 impl Judged {
-    /// Judges every pod by the rules. No limit is set yet.
+    /// Judges every pod by the rules, now and once time alone no longer keeps it. No limit is set yet.
     pub fn by_rules(
         facts: &ClusterFacts,
         pods: Vec<(PodFacts, Option<Storage>)>,
         policy: &Policy,
     ) -> Vec<Self> {
-        let judge = |(pod, storage): (PodFacts, Option<Storage>)| Self {
-            reason: PodContext::of(facts, policy, &pod, storage.as_ref()).decide(),
-            pod,
-            storage,
-            limit: None,
+        let judge = |(pod, storage): (PodFacts, Option<Storage>)| {
+            let case = PodContext::of(facts, policy, &pod, storage.as_ref());
+            let reason = case.decide();
+            let then = case.foreseen().filter(|it| it.clock >= facts.now);
+            let foreseen = then.map(|then| Foreseen {
+                at: then.clock,
+                reason: then.decide(),
+                limit: None,
+            });
+            Self {
+                reason,
+                foreseen,
+                pod,
+                storage,
+                limit: None,
+            }
         };
         pods.into_iter().map(judge).collect()
     }
@@ -74,6 +104,21 @@ impl Judged {
     /// Returns the PVC of that name, if the pod uses one and its storage was read.
     pub fn claim(&self, name: &str) -> Option<&ClaimFacts> {
         self.storage.as_ref()?.claim(name)
+    }
+
+    /// Reports whether the rules about storage were asked about the pod. They were not if time alone keeps
+    /// it, except by a PVC that was given up.
+    pub fn by_storage(&self) -> bool {
+        let is_given_up = |tie: &Tie| tie.given_up_from().is_some();
+        let waits = self.foreseen.is_some() && !self.reason.ties.iter().any(is_given_up);
+        self.storage.is_some() && !waits
+    }
+
+    /// Returns the moment until which the pod waits for time to pass, and for nothing else.
+    pub fn waits_until(&self) -> Option<Timestamp> {
+        let foreseen = self.foreseen.as_ref();
+        let foreseen = foreseen.filter(|_| self.verdict() == Verdict::Wait);
+        Some(foreseen?.at)
     }
 
     /// Returns the copies of the pod's `StatefulSet`, if they were read.
@@ -116,18 +161,36 @@ impl Judged {
     }
 }
 
+impl Foreseen {
+    /// Returns the verdict: `wait` if a limit is set, otherwise the verdict of the rules.
+    pub fn verdict(&self) -> Verdict {
+        match self.limit {
+            Some(_) => Verdict::Wait,
+            None => self.reason.verdict(),
+        }
+    }
+}
+
 impl Plan {
-    /// Applies the limits of the run to pods that the rules have judged.
-    pub fn new(facts: &ClusterFacts, mut pods: Vec<Judged>, limits: &Limits) -> Self {
-        // The UID also orders pods of the same name.
-        pods.sort_by_cached_key(|Judged { pod, .. }| {
-            (
-                pod.overdue_since(facts.known_node(pod), facts.now),
-                pod.namespace.clone(),
-                natural(&pod.name),
-                pod.uid.clone(),
-            )
-        });
+    /// Applies the limits of the run to pods that the rules have judged: the Terminating ones, and those
+    /// that Kubernetes has not evicted yet.
+    pub fn new(
+        facts: &ClusterFacts,
+        mut pods: Vec<Judged>,
+        mut not_evicted: Vec<Judged>,
+        limits: &Limits,
+    ) -> Self {
+        for pods in [&mut pods, &mut not_evicted] {
+            // The UID also orders pods of the same name.
+            pods.sort_by_cached_key(|Judged { pod, .. }| {
+                (
+                    pod.overdue_since(facts.known_node(pod), facts.now),
+                    pod.namespace.clone(),
+                    natural(&pod.name),
+                    pod.uid.clone(),
+                )
+            });
+        }
         let hold = limit_of_run(facts, limits.max_not_ready_percent);
         let zones = match hold {
             None => limits_of_zones(&facts.node_counts, limits.max_not_ready_percent),
@@ -135,6 +198,7 @@ impl Plan {
         };
         let plan = Self {
             pods: Vec::new(),
+            not_evicted: Vec::new(),
             hold,
             zones,
         };
@@ -150,7 +214,23 @@ impl Plan {
                 taken += 1;
             }
         }
-        Self { pods, ..plan }
+        for Judged { pod, foreseen, .. } in pods.iter_mut().chain(&mut not_evicted) {
+            let reaps = |it: &&mut Foreseen| it.reason.verdict() == Verdict::Reap;
+            if let Some(foreseen) = foreseen.as_mut().filter(reaps) {
+                let node = facts.known_node(pod);
+                foreseen.limit = node.and_then(|node| plan.limit_of(node)).cloned();
+            }
+        }
+        for judged in &mut pods {
+            // Something else than time keeps a pod that has the same reason then.
+            let code = judged.reason.code();
+            judged.foreseen.take_if(|it| it.reason.code() == code);
+        }
+        Self {
+            pods,
+            not_evicted,
+            ..plan
+        }
     }
 
     /// Returns the limit that holds the pods of `node`, if there is one.

@@ -18,7 +18,7 @@ mod storage;
 mod tie;
 
 pub use self::context::PodContext;
-pub use self::limits::{Judged, Limit, MAX_NODES_IGNORED, Plan};
+pub use self::limits::{Foreseen, Judged, Limit, MAX_NODES_IGNORED, Plan};
 pub use self::policy::{Limits, Policy, same_kind, span};
 pub use self::reason::{Cause, Note, Reason, ReasonCode, Verdict};
 pub use self::sentence::{kubelet_reports, reported, unread_facts};

@@ -97,9 +97,9 @@ fn mirror_pod(case: &PodContext<'_>) -> Finding {
 
 fn opted_out(case: &PodContext<'_>) -> Finding {
     let node = case.known().and_then(|node| node.opted_out.as_ref());
-    let of_node = node.filter(|skip| skip.holds(case.now));
+    let of_node = node.filter(|skip| skip.holds(case.clock));
     let of_node = of_node.map(|skip| (OptOut::Node, skip));
-    match case.pod.opts_out(case.now).or(of_node) {
+    match case.pod.opts_out(case.clock).or(of_node) {
         Some((by, skip)) => Err(Cause::OptedOut {
             by,
             skip: skip.clone(),
@@ -230,14 +230,14 @@ fn kubelet_alive(case: &PodContext<'_>) -> Finding {
     if !case.has_life() {
         return Err(Cause::Unread(Missing::Life));
     }
-    let signs = node.signs_of_life(case.now);
+    let signs = case.signs_of_life(node);
     if !signs.is_empty() {
         // The kubelet's reports are current only while the kubelet reports.
         let reports = node.ready == Ready::False;
         return Err(Cause::Alive {
             ready: node.ready,
             signs,
-            now: case.now,
+            now: case.clock,
             kubelet_says: node.kubelet_says.filter(|_| reports),
             containers: Some(case.pod.containers)
                 .filter(|all| reports && *all != Containers::default()),
@@ -249,7 +249,7 @@ fn kubelet_alive(case: &PodContext<'_>) -> Finding {
         }
         _ => Ok(Seen::LastHeard {
             heard: node.last_heard().cloned(),
-            now: case.now,
+            now: case.clock,
         }),
     }
 }

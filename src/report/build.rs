@@ -8,11 +8,11 @@ use super::{
     notices, page,
     record::{RunRecord, is_held},
     todo::About,
-    types::{BreakerEntry, NodeEntry, PodEntry, Report, SettingsEntry, Summary},
+    types::{BreakerEntry, ForeseenEntry, NodeEntry, PodEntry, Report, SettingsEntry, Summary},
 };
 use crate::{
     facts::{NodeFacts, Read, Ready, Zone},
-    judge::{Judged, Limit, Verdict},
+    judge::{Foreseen, Judged, Limit, Verdict},
     outcome::{Outcome, OutcomeCode},
     words::natural,
 };
@@ -72,6 +72,7 @@ impl RunRecord<'_> {
             },
             nodes,
             pods,
+            not_evicted: plan.not_evicted.iter().map(Self::not_evicted).collect(),
             steps: self
                 .todos_of_run()
                 .iter()
@@ -93,6 +94,8 @@ impl RunRecord<'_> {
         let outcome = self.outcomes.get(&pod.uid);
         let about = About::of(vec![judged]);
         let todos = self.todos_of(judged);
+        let foreseen = judged.foreseen.as_ref().map(ForeseenEntry::from);
+        let reaped = foreseen.as_ref().filter(|it| it.verdict == Verdict::Reap);
         PodEntry {
             owner: pod.owner.clone(),
             overdue_seconds: Some(self.facts.overdue(pod).as_secs()),
@@ -101,11 +104,22 @@ impl RunRecord<'_> {
             detail: judged.sentence(),
             outcome: outcome.map(Outcome::code),
             outcome_detail: outcome.map(Outcome::sentence),
-            reaped_from: self.reaped_from(judged),
+            reaped_from: reaped.map(|it| it.at),
+            foreseen,
             ready_copies: judged.copies().map(|copies| copies.to_string()),
             note: self.note(judged),
             steps: todos.iter().map(|todo| self.step(todo, &about)).collect(),
             ..PodEntry::from(pod)
+        }
+    }
+
+    /// Returns the entry of a pod that Kubernetes has not evicted yet.
+    pub(crate) fn not_evicted(judged: &Judged) -> PodEntry {
+        PodEntry {
+            detail: "It is not Terminating: Kubernetes has not evicted it yet.".to_owned(),
+            foreseen: judged.foreseen.as_ref().map(ForeseenEntry::from),
+            ready_copies: judged.copies().map(|copies| copies.to_string()),
+            ..PodEntry::from(&judged.pod)
         }
     }
 
@@ -143,6 +157,18 @@ impl RunRecord<'_> {
                 .collect(),
             ..entry
         })
+    }
+}
+
+impl From<&Foreseen> for ForeseenEntry {
+    fn from(foreseen: &Foreseen) -> Self {
+        Self {
+            at: foreseen.at,
+            verdict: foreseen.verdict(),
+            reason: foreseen.reason.code(),
+            detail: foreseen.reason.to_string(),
+            limit: foreseen.limit.as_ref().map(Limit::code),
+        }
     }
 }
 

@@ -19,6 +19,8 @@ use crate::{
 pub fn explain(run: &RunRecord<'_>, pod: &PodFacts) -> Report {
     let settings = run.settings;
     let in_plan = run.plan.pods.iter().find(|it| it.pod.uid == pod.uid);
+    let mut not_evicted = run.plan.not_evicted.iter();
+    let not_evicted = not_evicted.find(|it| it.pod.uid == pod.uid);
     let judged = in_plan.filter(|it| settings.namespaces.matches(&it.pod.namespace));
     let mut rules = in_plan.map_or_else(Vec::new, |it| {
         PodContext::of(&run.facts, &settings.policy, &it.pod, it.storage.as_ref()).evaluate()
@@ -39,6 +41,7 @@ pub fn explain(run: &RunRecord<'_>, pod: &PodFacts) -> Report {
             "Its namespace {} is left out. The run looks at these namespaces: {}.",
             pod.namespace, settings.namespaces
         )),
+        (None, None) if let Some(judged) = not_evicted => RunRecord::not_evicted(judged),
         (None, None) => left_out("It is not Terminating: its deletion was not requested. pod-reaper looks at Terminating pods only.".to_owned()),
     };
     let mut report = run.report();
@@ -56,6 +59,7 @@ pub fn explain(run: &RunRecord<'_>, pod: &PodFacts) -> Report {
         Exit::Done
     };
     report.pods = vec![entry];
+    report.not_evicted = Vec::new();
     (report.notices, report.steps) = (Vec::new(), Vec::new());
     report.explained = Some(Explained {
         phase: pod.phase.clone(),
@@ -158,7 +162,7 @@ fn overdue(run: &RunRecord<'_>, judged: &Judged) -> Option<String> {
 
 fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
     let node = judged.pod.node.as_deref().unwrap_or("its node");
-    match (run.reaped_from(judged), judged.verdict()) {
+    match (judged.waits_until(), judged.verdict()) {
         (Some(from), _) => format!("A run may delete it from {} on.", clock(from)),
         (None, Verdict::Reap) if run.detaches_late(judged) => {
             "The next run deletes it. Another node gets its volume up to 6 minutes later."

@@ -66,8 +66,9 @@ fn never_evicted(run: &RunRecord<'_>, node: &NodeFacts) -> Option<String> {
         return None;
     }
     let belongs = |pod: &&PodFacts| pod.mirror || pod.made_by("DaemonSet", "apps");
-    let pods = run.facts.active.get(&node.name).into_iter().flatten();
-    let pods = pods.filter(|pod| !belongs(pod) && pod.tolerates(node.ready).is_none_or(is_due));
+    let pods = run
+        .active_on(&node.name)
+        .filter(|pod| !belongs(pod) && pod.tolerates(node.ready).is_none_or(is_due));
     let pods = pods.sorted_by_key(|pod| (&pod.namespace, &pod.name));
     let names = pods.map(|pod| full_name(pod) + &prefixed(" of ", pod.workload.as_ref()));
     let names = names.collect_vec();

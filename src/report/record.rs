@@ -7,9 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     exit::Exit,
-    facts::{ClaimFacts, ClusterFacts, Place, Read, Storage, Uid, Unneeded},
+    facts::{ClaimFacts, ClusterFacts, Place, PodFacts, Read, Storage, Uid, Unneeded},
     history::{History, Noted, Notes},
-    judge::{Judged, Limit, Note, Plan, PodContext, ReasonCode, TieKind, Verdict},
+    judge::{Judged, Limit, Note, Plan, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode, Trace},
     selector::Target,
     settings::Settings,
@@ -84,13 +84,12 @@ impl RunRecord<'_> {
         }
     }
 
-    /// Returns the moment from which on a run may reap a pod that waits for time to pass, and for
-    /// nothing else.
-    pub(crate) fn reaped_from(&self, judged: &Judged) -> Option<Timestamp> {
-        let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed].contains(&judged.code());
-        let (policy, storage) = (&self.settings.policy, judged.storage.as_ref());
-        let case = PodContext::of(&self.facts, policy, &judged.pod, storage);
-        case.reaped_from().filter(|_| waits)
+    /// Lists the active pods of a node, those first that Kubernetes will evict.
+    pub(crate) fn active_on(&self, node: &str) -> impl Iterator<Item = &PodFacts> {
+        let others = self.facts.active.get(node).into_iter().flatten();
+        let not_evicted = self.plan.not_evicted.iter().map(|it| &it.pod);
+        let here = not_evicted.filter(move |pod| pod.node.as_deref() == Some(node));
+        here.chain(others)
     }
 
     /// Returns what to remember once the pod is reaped; `None` if it is not. Its replacement waits for a node that

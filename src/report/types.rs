@@ -48,6 +48,10 @@ in_json! {
         /// Every Terminating pod that was looked at, the longest overdue first. In explain: the
         /// one pod.
         pub pods: Vec<PodEntry>,
+        /// The pods on NotReady nodes that Kubernetes has not evicted yet, each with what is foreseen. They are
+        /// not Terminating, and no run judges them: their times of deletion are those that Kubernetes will
+        /// set.
+        pub not_evicted: Vec<PodEntry>,
         /// What to do about the run as a whole.
         pub steps: Vec<Step>,
         /// What earlier runs did, and what became of the nodes.
@@ -168,6 +172,8 @@ in_json! {
         pub outcome_detail: Option<String>,
         /// From when on a run may reap it; null if it waits for more than time.
         pub reaped_from: Option<Timestamp>,
+        /// What the rules say of it once time alone no longer keeps it; null if something else keeps it.
+        pub foreseen: Option<ForeseenEntry>,
         /// The Ready pods of its `StatefulSet` and how many there are to be (`readyReplicas` and
         /// `replicas`), such as `2/3`; null if they were not read.
         pub ready_copies: Option<String>,
@@ -175,6 +181,22 @@ in_json! {
         pub note: Option<String>,
         /// What you should do about the pod, the most urgent first.
         pub steps: Vec<Step>,
+    }
+
+    /// What the rules say of a pod at a later moment, if nothing else changes and nothing more is heard of
+    /// its node. No delete depends on it.
+    pub struct ForeseenEntry {
+        /// That moment: the first at which no rule about time keeps the pod.
+        pub at: Timestamp,
+        /// The verdict then: `wait` if a limit holds the pod. Of the pods to reap, a run deletes at most
+        /// `settings.maxDeletes`, if that is not 0.
+        pub verdict: Verdict,
+        /// The code of the reason then, by the rules.
+        pub reason: ReasonCode,
+        /// The reason as a sentence.
+        pub detail: String,
+        /// The code of the limit that would hold it, as the limits are now; null if none would.
+        pub limit: Option<ReasonCode>,
     }
 
     /// The answers of the rules about one pod.

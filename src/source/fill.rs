@@ -80,6 +80,28 @@ pub(super) fn terminating_pods<S: Source>(
     found
 }
 
+/// Takes the pods that Kubernetes will evict from the active pods of NotReady nodes. Each gets the
+/// deletion that Kubernetes will request.
+pub(super) fn not_evicted_pods(facts: &mut ClusterFacts) -> Vec<PodFacts> {
+    let mut found = Vec::new();
+    for (name, active) in &mut facts.active {
+        let Some(Ok(Some(node))) = facts.nodes.get(name) else {
+            continue;
+        };
+        let Some(since) = node.not_ready_since(facts.now) else {
+            continue;
+        };
+        let evicted = active.extract_if(.., |pod| {
+            // A pod that cannot be judged is reported once it is Terminating.
+            let eviction = pod.eviction(node.ready, since, facts.now);
+            pod.deletion = eviction.filter(|_| pod.lacks.is_none());
+            pod.deletion.is_some()
+        });
+        found.extend(evicted);
+    }
+    found
+}
+
 /// Returns the pods of a node, if they were listed.
 fn on_node<'a>(lists: &'a PodLists, node: &str) -> Option<&'a Pods> {
     lists.get(&PodsOf::Node(node.to_owned()))
@@ -187,16 +209,16 @@ pub(super) fn add_leases(
 }
 
 /// Gives each namespace its share of the PVCs to be read, and returns these PVCs: first those of the
-/// pod that the user asked about, then those of a pod of each namespace in turn, the longest overdue
-/// first. PVCs beyond the share are treated as unread, which is no error of the run.
+/// pod that the user asked about, then those of a due pod of each namespace in turn, the longest overdue
+/// first, then those of other pods. PVCs beyond the share are treated as unread, which is no error of the run.
 pub(super) fn share_out_claims(
     facts: &ClusterFacts,
     due: &mut [PodFacts],
-    is_asked: impl Fn(&PodFacts) -> bool,
+    rank: impl Fn(&PodFacts) -> (bool, bool),
 ) -> Vec<Key> {
     due.sort_by_cached_key(|pod| {
         (
-            !is_asked(pod),
+            rank(pod),
             pod.overdue_since(facts.known_node(pod), facts.now),
         )
     });
@@ -204,7 +226,7 @@ pub(super) fn share_out_claims(
     due.sort_by_cached_key(|pod| {
         let turn = turns.entry(pod.namespace.clone()).or_insert(0_usize);
         *turn += 1;
-        (!is_asked(pod), *turn)
+        (rank(pod), *turn)
     });
     let (mut keys, mut shares) = (Vec::new(), BTreeMap::<_, BTreeSet<_>>::new());
     for pod in due {

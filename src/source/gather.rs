@@ -1,6 +1,6 @@
 //! The four steps of gathering. Each reads only what the rules still need. Between the steps the
 //! same rules judge with what was read: after step 2 the first table of `judge/rules.rs`, after step
-//! 3 the second one too. A pod that a rule keeps is read no further.
+//! 3 the second one too. A pod that a rule keeps, now and in what is foreseen, is read no further.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::{
     Gathered, OtherLeases, Reader, Source,
     fill::{
-        add_leases, add_nodes_and_drivers, add_set, holders, not_ready_nodes, note_etcd,
-        note_missing_leases, set_of, share_out_claims, storage_of, terminating_pods,
+        add_leases, add_nodes_and_drivers, add_set, holders, not_evicted_pods, not_ready_nodes,
+        note_etcd, note_missing_leases, set_of, share_out_claims, storage_of, terminating_pods,
     },
     reader::PodLists,
     strays::find_strays,
@@ -22,7 +22,7 @@ use crate::{
     exit::Result,
     facts::{
         Attachments, ClusterFacts, HANGS, Namespaces, NodeCounts, PodFacts, PodsOf, Read, Storage,
-        Unread,
+        Uid, Unread,
     },
     judge::{MAX_NODES_IGNORED, PodContext, selectors},
     kubernetes::{RawAttachment, RawDriver, RawNode, RawStatefulSet},
@@ -56,7 +56,7 @@ pub async fn gather<S: Source>(
             let namespaces = reader.read("namespaces", source.namespaces()).await;
             facts.unmatched_namespaces = unmatched(settings, &namespaces, &[]);
         }
-        return Ok(gathered(reader, facts, Vec::new(), None));
+        return Ok(gathered(reader, facts, Vec::new(), &BTreeSet::new(), None));
     }
 
     // 2. The NotReady nodes in full with their own leases and their pods, the namespaces, and the
@@ -104,14 +104,17 @@ pub async fn gather<S: Source>(
         find_strays(reader, &rows, &mut facts).await;
     }
 
-    // 3. Signs of life, the clock and the breaker's count, if anything may be reaped. A pod goes on if no table
-    //    whose facts were read so far keeps it: the first one here, the first two before step 4.
+    // 3. Signs of life, the clock and the breaker's count, if anything may be reaped, now or in what is foreseen. A pod
+    //    goes on if no table whose facts were read so far keeps it: the first one here, the first two before step 4.
+    let evictable = not_evicted_pods(&mut facts);
+    let not_evicted = evictable.iter().map(|pod| pod.uid.clone()).collect();
+    pods.extend(evictable);
     let goes_on = |facts: &ClusterFacts, pod: &PodFacts| {
-        is_asked(pod) || PodContext::of(facts, policy, pod, None).judge().is_none()
+        is_asked(pod) || PodContext::of(facts, policy, pod, None).goes_on()
     };
     if !pods.iter().any(|pod| goes_on(&facts, pod)) {
         let pods = pods.into_iter().map(|pod| (pod, None));
-        return Ok(gathered(reader, facts, pods.collect(), None));
+        return Ok(gathered(reader, facts, pods.collect(), &not_evicted, None));
     }
     let (holders, at) = (holders(&rows, &facts, &lists), Instant::now());
     let (ready_nodes, leases) = tokio::join!(
@@ -141,7 +144,12 @@ pub async fn gather<S: Source>(
     let (mut due, kept) = pods
         .into_iter()
         .partition::<Vec<_>, _>(|pod| goes_on(&facts, pod) && facts.known_node(pod).is_some());
-    let claims = share_out_claims(&facts, &mut due, is_asked);
+    // Pods that are only foreseen take no due pod's place.
+    let rank = |pod: &PodFacts| {
+        let is_due = PodContext::of(&facts, policy, pod, None).judge().is_none();
+        (!is_asked(pod), !is_due)
+    };
+    let claims = share_out_claims(&facts, &mut due, rank);
     let claims = read_each(claims, async |(namespace, name)| {
         reader.claim(namespace, name).await
     });
@@ -196,7 +204,7 @@ pub async fn gather<S: Source>(
     let due = due.into_iter().map(|(pod, storage)| (pod, Some(storage)));
     let pods = kept.chain(due).collect();
     let leases = may_list_leases.then_some(OtherLeases { holders, at });
-    Ok(gathered(reader, facts, pods, leases))
+    Ok(gathered(reader, facts, pods, &not_evicted, leases))
 }
 
 /// Reads each of `what`, a few at a time; reads begin in this order.
@@ -216,12 +224,17 @@ fn gathered<S>(
     reader: &Reader<'_, S>,
     mut facts: ClusterFacts,
     pods: Vec<(PodFacts, Option<Storage>)>,
+    not_evicted: &BTreeSet<Uid>,
     leases: Option<OtherLeases>,
 ) -> Gathered {
     facts.errors = reader.errors.take().into_iter().collect();
+    let (not_evicted, pods) = pods
+        .into_iter()
+        .partition(|(pod, _)| not_evicted.contains(&pod.uid));
     Gathered {
         facts,
         pods,
+        not_evicted,
         leases,
     }
 }

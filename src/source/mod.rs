@@ -170,6 +170,8 @@ pub struct Gathered {
     /// They are kept apart from the facts because the plan takes them over: there may
     /// be tens of thousands of pods, so they must not be copied.
     pub pods: Vec<(PodFacts, Option<Storage>)>,
+    /// The pods on NotReady nodes that Kubernetes will evict, as if it had requested their deletion.
+    pub not_evicted: Vec<(PodFacts, Option<Storage>)>,
     /// The reading of the other Leases; `None` if there was none, or if this account may not list Leases.
     pub leases: Option<OtherLeases>,
 }

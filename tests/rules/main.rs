@@ -17,6 +17,7 @@ use std::{
     path::Path,
 };
 
+use jiff::Timestamp;
 use pod_reaper::{cluster::Cluster, run::run_on, stop::Stop};
 use pod_reaper_test_support::{
     samples::{self, list, objects, with, yaml},
@@ -34,19 +35,28 @@ fn table(file: &str) -> Value {
 
 /// Judges the described cluster. Returns verdict and reason of each pod.
 fn judge(described: &Value, options: &Value) -> Value {
+    verdicts(&report(described, options))
+}
+
+/// Reports about the described cluster.
+fn report(described: &Value, options: &Value) -> Value {
     let file = list(objects(described)).to_string();
-    judge_file(&file, options).unwrap_or_else(|error| panic!("{error}: {described}"))
+    report_of_file(&file, options).unwrap_or_else(|error| panic!("{error}: {described}"))
 }
 
 /// Judges a file. Returns verdict and reason of each pod, or why the run could not judge.
 fn judge_file(text: &str, options: &Value) -> Result<Value, String> {
-    let options = options.as_str().unwrap_or_default().split_whitespace();
-    let args = ["pod-reaper"].into_iter().chain(options).map(str::to_owned);
-    audit(text, args.collect()).map(|report| verdicts(&report))
+    report_of_file(text, options).map(|report| verdicts(&report))
 }
 
-/// Judges the described cluster on a simulated API server.
-fn judge_live(described: &Value) -> Value {
+fn report_of_file(text: &str, options: &Value) -> Result<Value, String> {
+    let options = options.as_str().unwrap_or_default().split_whitespace();
+    let args = ["pod-reaper"].into_iter().chain(options).map(str::to_owned);
+    audit(text, args.collect())
+}
+
+/// Reports about the described cluster on a simulated API server.
+fn report_live(described: &Value) -> Value {
     let settings = settings(&["pod-reaper", "--dry-run"].map(str::to_owned));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -62,7 +72,31 @@ fn judge_live(described: &Value) -> Value {
         let cluster = Cluster::new(server.client(), stop.clone());
         run_on(&cluster, &settings, false, &stop).await.unwrap()
     });
-    verdicts(&serde_json::to_value(report).unwrap())
+    serde_json::to_value(report).unwrap()
+}
+
+/// What is foreseen of each pod, Terminating or not: verdict and reason, and in how many seconds.
+fn foreseen(report: &Value) -> Value {
+    let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
+    let now = time(&report["judgedAt"]);
+    let pods = [&report["pods"], &report["notEvicted"]];
+    let pods = pods.into_iter().flat_map(|pods| pods.as_array().unwrap());
+    let pods = pods.map(|pod| {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let name = format!("{}/{}", text(&pod["namespace"]), text(&pod["name"]));
+        let it = &pod["foreseen"];
+        let said = if it.is_null() {
+            "nothing".to_owned()
+        } else {
+            let seconds = time(&it["at"]).duration_since(now).as_secs();
+            let code = it["limit"]
+                .as_str()
+                .unwrap_or(it["reason"].as_str().unwrap());
+            format!("{} {code} in {seconds}", text(&it["verdict"]))
+        };
+        (name, json!(said))
+    });
+    pods.collect()
 }
 
 /// Verdict and reason of each pod of a report.
@@ -91,7 +125,19 @@ fn verdicts(report: &Value) -> Value {
     pods.collect()
 }
 
-/// Checks the rows of a table. A row gives one verdict, which is that of all pods, or the verdict of each pod.
+/// Returns the value of a row for each of the pods that were `found`: one for all, or one for each.
+fn for_each(row: &Value, found: &Value) -> Value {
+    match row {
+        Value::String(all) => {
+            let pods = found.as_object().unwrap().keys();
+            pods.map(|pod| (pod.clone(), json!(all))).collect()
+        }
+        each => each.clone(),
+    }
+}
+
+/// Checks the rows of a table. A row gives one verdict, which is that of all Terminating pods, or the verdict of each of them; so it
+/// does with what is foreseen, of pods that are not evicted, too.
 fn check(file: &str) {
     let table = table(file);
     let groups = table
@@ -115,27 +161,30 @@ fn check(file: &str) {
                 .as_object_mut()
                 .unwrap()
                 .retain(|_, entry| !entry.is_null());
-            let given = if file == "clock.yaml" {
-                judge_live(&described)
+            let report = if file == "clock.yaml" {
+                report_live(&described)
             } else {
-                judge(&described, &row["with"])
+                report(&described, &row["with"])
             };
-            let wanted = match &row["gives"] {
-                Value::String(verdict) => given
-                    .as_object()
-                    .unwrap()
-                    .keys()
-                    .map(|pod| (pod.clone(), json!(verdict)))
-                    .collect(),
-                each => each.clone(),
-            };
-            let is_right = given == wanted && !given.as_object().unwrap().is_empty();
-            if !is_right {
-                wrongs.insert(
-                    format!("{group}: {case}"),
-                    json!({"wanted": row["gives"], "given": given}),
-                );
+            let mut has_said = false;
+            for (column, given) in [
+                ("gives", verdicts(&report)),
+                ("foreseen", foreseen(&report)),
+            ] {
+                // A row may be about one of the two.
+                let is_said = row[column].is_string() || row[column].is_object();
+                let wanted = for_each(&row[column], &given);
+                let is_empty = given.as_object().unwrap().is_empty();
+                let is_right = given == wanted && !(row[column].is_string() && is_empty);
+                has_said |= is_said;
+                if is_said && !is_right {
+                    wrongs.insert(
+                        format!("{group}: {case}: {column}"),
+                        json!({"wanted": row[column], "given": given}),
+                    );
+                }
             }
+            assert!(has_said, "{group}: {case}: it wants nothing");
         }
     }
     assert!(rows > 0 && wrongs.is_empty(), "{file}: {wrongs:#?}");
@@ -154,6 +203,11 @@ fn life_rules() {
 #[test]
 fn storage_rules() {
     check("storage.yaml");
+}
+
+#[test]
+fn foresight() {
+    check("foresight.yaml");
 }
 
 #[test]

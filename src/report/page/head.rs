@@ -178,9 +178,8 @@ impl<'a> Page<'a> {
             let until = it.reason.ties.iter().filter_map(Tie::given_up_from).max();
             until.filter(|until| *until > facts.now)
         };
-        let unread = |it: &Judged| {
-            of_dead(it) && it.storage.is_none() && it.code() != ReasonCode::KubeletAlive
-        };
+        let unread =
+            |it: &Judged| of_dead(it) && !it.by_storage() && it.code() != ReasonCode::KubeletAlive;
         // The boot ID of the node, and the time of its Ready condition.
         let back = run.history.needing_you().map(|node| {
             let until = node.now.ready_since.map(day);
@@ -220,7 +219,7 @@ impl<'a> Page<'a> {
             self.with_code(ReasonCode::EtcdMember)
                 .say("Not looked at, since nothing is deleted: <pods>."),
             self.say_from(
-                |it| run.reaped_from(it).filter(|_| unread(it)),
+                |it| it.waits_until().filter(|_| unread(it)),
                 "Not known until it is read at <time>: <pods>.",
             ),
         ];
@@ -277,7 +276,7 @@ impl<'a> Page<'a> {
                 &[&who, &counted],
             )),
             self.say_from(
-                |it| run.reaped_from(it),
+                Judged::waits_until,
                 "From <time> on, a run may delete: <pods>.",
             ),
             self.with_code(ReasonCode::KubeletAlive)

@@ -64,7 +64,7 @@ impl<'a> Page<'a> {
             },
             self.goes_too(),
             self.afterwards(),
-            rows("WAITS", NAMES, &waits, |it| match run.reaped_from(it) {
+            rows("WAITS", NAMES, &waits, |it| match it.waits_until() {
                 Some(from) => format!(" until {}", clock(from)),
                 None if it.code() == ReasonCode::OverCap => {
                     " for a later run (--max-deletes)".to_owned()

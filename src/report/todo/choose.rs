@@ -548,12 +548,11 @@ impl RunRecord<'_> {
         let loses = |tie: &Tie| tie.goes() || tie.given_up_from() > Some(self.facts.now);
         let forbids = |it: &Judged| {
             it.pod.opts_out(self.facts.now).is_some()
-                || it.storage.is_none() && uses_claims(&it.pod)
+                || !it.by_storage() && uses_claims(&it.pod)
                 || it.reason.code() == ReasonCode::EtcdMember
                 || it.reason.asks.contains(&ReasonCode::OwnerKind)
                 || it.reason.ties.iter().any(loses)
         };
-        let mut active = self.facts.active.get(&node.name).into_iter().flatten();
         let may_taint = self.plan.limit_of(node).is_none()
             && self.settings.namespaces.selects_all()
             && !node.may_live(self.facts.now)
@@ -563,7 +562,9 @@ impl RunRecord<'_> {
                 .as_ref()
                 .is_some_and(|skip| skip.holds(self.facts.now))
             && !self.pods_on(&node.name).any(forbids)
-            && !active.any(|pod| pod.opts_out(self.facts.now).is_some() || uses_claims(pod));
+            && !self
+                .active_on(&node.name)
+                .any(|pod| pod.opts_out(self.facts.now).is_some() || uses_claims(pod));
         may_taint.then(|| self.kubectl.taint(node))
     }
 }
