@@ -39,8 +39,6 @@ const GROWTH_DIVISOR: usize = 4;
 const CACHED: &str = "&resourceVersion=0";
 /// The status code for an expired continue token: the API server keeps five minutes of history.
 const EXPIRED_STATUS: u16 = 410;
-/// Selects all Leases except the leases of nodes.
-const OTHER_LEASES: &str = "&fieldSelector=metadata.namespace%21%3Dkube-node-lease";
 /// The most Leases of one node that a run keeps. More show life.
 const MAX_LEASES_PER_NODE: usize = 64;
 /// Selects the pods whose phase is final: any phase but these three.
@@ -94,8 +92,8 @@ impl Cluster {
         Ok(Some(NodeObjects { node, lease, now }))
     }
 
-    /// Reads all Leases outside of `kube-node-lease` in one list, and returns by node those that speak
-    /// for the nodes of `holders`.
+    /// Reads all Leases in one list, and returns by node those that speak for the nodes of `holders`, without the node's
+    /// own.
     pub async fn leases_of(&self, holders: &Holders) -> Result<LeasesByNode> {
         type Found = BTreeMap<String, Vec<RawLease>>;
         let add_lease = |found: &mut Found, mut lease: RawLease| {
@@ -108,8 +106,8 @@ impl Cluster {
                 }
             }
         };
-        // A Lease that could not be read may speak for any node.
-        let listed = self.list("", OTHER_LEASES, Ask::OBJECT, add_lease).await?;
+        let mut listed = self.list("", "", Ask::OBJECT, add_lease).await?;
+        listed.malformed.retain(|lease| holders.may_speak(lease));
         let by_node = listed.whole()?.into_iter().map(|(node, leases)| {
             let are_few = leases.len() <= MAX_LEASES_PER_NODE;
             (node, are_few.then_some(leases))

@@ -73,7 +73,7 @@ impl NodeAgain {
         goes_on: bool,
     ) -> Result<Permit, Box<Reason>> {
         let mut node = self.node.clone();
-        node.hear(heard);
+        node.hear(heard.into_iter().filter(|it| it.is_believed(self.now)));
         let read = if pod.node.as_ref() == Some(&node.name) {
             Ok(Some(&node))
         } else {

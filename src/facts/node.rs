@@ -210,6 +210,11 @@ entry! {
 }
 
 impl Heartbeat {
+    /// Reports whether the time may be true: it is not further in the future than clocks may differ.
+    pub fn is_believed(&self, now: Timestamp) -> bool {
+        self.at.duration_since(now) <= CLOCK_SKEW
+    }
+
     /// Returns the heartbeat with its time limited to `latest`, so that a report never shows a time
     /// in the future.
     #[must_use]

@@ -5,7 +5,6 @@ use std::{
     net::IpAddr,
 };
 
-use itertools::Itertools as _;
 use jiff::Timestamp;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
@@ -93,15 +92,26 @@ impl RawLease {
         (renewal != Renewal::default()).then_some(renewal)
     }
 
-    /// Returns the heartbeat of the lease's holder; `None` if the lease was never renewed.
-    pub fn heard(&self, now: Timestamp) -> Option<Heartbeat> {
+    /// Returns the kubelet's heartbeat in the lease of its node; `None` if the lease was never renewed. A file without
+    /// stamps may be all that is known of a kubelet whose clock is ahead.
+    pub fn heard_of_kubelet(&self, now: Timestamp) -> Option<Heartbeat> {
+        let unstamped = self.renewed().filter(|_| !self.metadata.has_stamps());
+        let at = self.metadata.heard(RENEWED, self.renewed(), now);
+        let at = at.or(unstamped.map(|at| at.min(now)))?;
+        Some(Heartbeat {
+            by: SignBy::Lease,
+            at,
+            what: None,
+        })
+    }
+
+    /// Returns the heartbeat of another Lease's holder; `None` if the Lease was never renewed.
+    fn heard_of_holder(&self, now: Timestamp) -> Option<Heartbeat> {
         let at = self.metadata.heard(RENEWED, self.renewed(), now)?;
         let Meta {
             namespace, name, ..
         } = &self.metadata;
-        let (by, what) = if self.is_of_node() {
-            (SignBy::Lease, None)
-        } else if self.is_of_api_server() {
+        let (by, what) = if self.is_of_api_server() {
             (SignBy::ApiServer, None)
         } else {
             let holder = Foreign::<60>::from(self.spec.holder_identity.as_str());
@@ -112,6 +122,8 @@ impl RawLease {
     }
 }
 
+/// What stands before the name of the holder in the Leases of Elastic's programs (`beats-leader-NODE`).
+const LEADER: &str = "leader-";
 /// The most characters of a pod's hostname: the pod's name, cut (`kubelet_pods.go`). Programs hold
 /// Leases by their hostname.
 const MAX_HOSTNAME_CHARS: usize = 63;
@@ -135,6 +147,8 @@ pub struct HolderPod {
     /// Whether Kubernetes made the name for a pod of a `ReplicaSet`, or may have, so that a Lease in
     /// any namespace may name the pod.
     pub is_unique: bool,
+    /// Whether one of its containers may ever have run: its phase is not `Pending`.
+    pub has_started: bool,
 }
 
 impl HolderPod {
@@ -145,6 +159,7 @@ impl HolderPod {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
             is_unique: true,
+            has_started: true,
         })
     }
 }
@@ -159,8 +174,10 @@ pub struct Holders {
     /// The checked nodes by the first label of a fully qualified name or hostname. A machine often
     /// calls itself by that, and its programs do.
     shorts: BTreeMap<String, BTreeSet<String>>,
-    /// The names of all other nodes in lower case.
+    /// The names of all nodes in lower case.
     others: BTreeSet<String>,
+    /// The namespaces of which a pod has started on a checked node, by node.
+    started: BTreeMap<String, BTreeSet<String>>,
     /// Namespace and node of each pod, by its hostname, and whether its name is unique.
     pods: BTreeMap<String, Vec<(String, String, bool)>>,
 }
@@ -190,6 +207,10 @@ impl Holders {
             }
         }
         for pod in pods {
+            if pod.has_started {
+                let namespaces = self.started.entry(node.name.clone()).or_default();
+                namespaces.insert(pod.namespace.clone());
+            }
             let place = (pod.namespace.clone(), node.name.clone(), pod.is_unique);
             let hostname = &pod.name[..pod.name.floor_char_boundary(MAX_HOSTNAME_CHARS)];
             self.pods
@@ -199,15 +220,51 @@ impl Holders {
         }
     }
 
-    /// Lists the checked nodes that `lease` speaks for: by its label with a hostname, and by its
-    /// holder.
+    /// Lists the checked nodes that `lease` speaks for: by its label with a hostname, by its holder, and, in the namespace
+    /// of the nodes' leases, by its name (`k0s-ctrl-NODE`). A node's own lease is read with the node.
     pub fn of<'a>(&'a self, lease: &RawLease) -> BTreeSet<&'a str> {
-        let label = lease.metadata.labels.get(HOSTNAME);
-        let labelled = label.into_iter();
+        let Meta {
+            namespace,
+            name,
+            labels,
+            ..
+        } = &lease.metadata;
+        if lease.is_of_node() && self.is_a_node(name) {
+            return BTreeSet::new();
+        }
+        let labelled = labels.get(HOSTNAME).into_iter();
         let labelled =
             labelled.flat_map(|host| self.of_host(host).chain(self.of_first_label(host)));
-        let held = self.held_by(&lease.spec.holder_identity, &lease.metadata.namespace);
-        labelled.chain(held).collect()
+        let holder = lease.spec.holder_identity.as_str();
+        let leader = holder.split_once(LEADER).map(|(_, leader)| leader);
+        let holders = [Some(holder), leader].into_iter().flatten();
+        let held = holders.flat_map(|holder| self.held_by(holder, namespace));
+        let ends = name.match_indices('-').map(|(at, _)| &name[at + 1..]);
+        let mut ends = ends.filter(|_| lease.is_of_node());
+        let end = ends.find(|end| self.is_a_node(end)).into_iter();
+        let named = end.flat_map(|end| self.of_host(end));
+        let nodes = labelled.chain(held).chain(named);
+        nodes
+            .filter(|node| self.is_believed(namespace, node))
+            .collect()
+    }
+
+    fn is_a_node(&self, name: &str) -> bool {
+        self.others.contains(&name.to_ascii_lowercase())
+    }
+
+    /// Reports whether what an author in `namespace` writes may come from the node's machine: a pod of that namespace has
+    /// started there. Otherwise any tenant could keep the pods of any node. Tenants write no phase of a pod, and nothing
+    /// in the namespaces of nodes and API servers.
+    pub fn is_believed(&self, namespace: &str, node: &str) -> bool {
+        let of_cluster = [RawLease::OF_NODES, RawLease::OF_API_SERVERS].contains(&namespace);
+        let started = self.started.get(node);
+        of_cluster || started.is_some_and(|namespaces| namespaces.contains(namespace))
+    }
+
+    /// Reports whether a Lease that could not be read may speak for a node.
+    pub fn may_speak(&self, lease: &Malformed) -> bool {
+        lease.namespace != RawLease::OF_NODES || !self.is_a_node(&lease.name)
     }
 
     /// Lists the checked nodes of this name or hostname.
@@ -220,33 +277,33 @@ impl Holders {
     /// name of another node.
     fn of_first_label(&self, label: &str) -> impl Iterator<Item = &str> {
         let label = label.to_ascii_lowercase();
-        let is_other = self.others.contains(&label);
+        let is_other = self.is_a_node(&label);
         let nodes = self.shorts.get(&label).filter(|_| !is_other);
         nodes.into_iter().flatten().map(String::as_str)
     }
 
-    /// Lists the checked nodes for which a Lease of `holder` in `namespace` speaks. If the holder
-    /// begins with the name of a node, the longest such name alone counts: nobody else can choose
-    /// that name, but the author of a pod can choose the pod's. A pod holds Leases in its own
-    /// namespace, and a pod of a `ReplicaSet`, whose name is unique, in any.
+    /// Lists the checked nodes for which a Lease of `holder` in `namespace` speaks. The longest name that the holder begins
+    /// with alone counts, of a node or of a pod of that namespace. A pod of a `ReplicaSet`, whose name is unique, holds
+    /// Leases in any namespace; elsewhere it hides no node's name, because its author chooses it.
     fn held_by(&self, holder: &str, namespace: &str) -> Vec<&str> {
+        let mut found = Vec::new();
         for (name, next) in beginnings(holder) {
+            let pods = self.pods.get(name).into_iter().flatten();
+            let pods = pods.filter(|(within, _, is_unique)| {
+                *is_unique || within == namespace && next != Some('-')
+            });
+            let is_own = pods.clone().any(|(within, ..)| within == namespace);
+            found.extend(pods.map(|(_, node, _)| node.as_str()));
             // A pod's name may begin with the first label and a hyphen.
             let is_whole = matches!(next, None | Some('_'));
             let first = is_whole.then(|| self.of_first_label(name));
-            let nodes = self.of_host(name).chain(first.into_iter().flatten());
-            let nodes = nodes.collect_vec();
-            if !nodes.is_empty() || self.others.contains(&name.to_ascii_lowercase()) {
-                return nodes;
+            let before = found.len();
+            found.extend(self.of_host(name).chain(first.into_iter().flatten()));
+            if is_own || found.len() > before || self.is_a_node(name) {
+                break;
             }
         }
-        let pods = beginnings(holder).flat_map(|(name, next)| {
-            let pods = self.pods.get(name).into_iter().flatten();
-            pods.filter(move |(within, _, is_unique)| {
-                *is_unique || within == namespace && next != Some('-')
-            })
-        });
-        pods.map(|(_, node, _)| node.as_str()).collect()
+        found
     }
 
     /// Adds the heartbeats that the other Leases of a node show, as known at `now`. Some of `leases`
@@ -269,7 +326,10 @@ impl Holders {
             }
             Ok(Some(leases)) => {
                 let own = leases.iter().filter(|lease| own(lease));
-                (Ok(()), own.filter_map(|lease| lease.heard(now)).collect())
+                (
+                    Ok(()),
+                    own.filter_map(|lease| lease.heard_of_holder(now)).collect(),
+                )
             }
         };
         node.life = Some(Life {

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt, ops::Deref};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, error::Category, value::RawValue};
 
@@ -12,9 +12,6 @@ use crate::{
     words::{self, Foreign},
 };
 
-/// The time after its creation within which an object gets its first writes. Some servers never
-/// renew the stamp of such a write: see [`Meta::heard`].
-const FIRST_WRITES_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 /// The most owners, finalizers and other parts of an object that are kept, and the most bytes of a text in
 /// them or in an annotation of ours. Kubernetes writes a few, of at most 253 bytes; others may write as much
 /// as etcd accepts.
@@ -161,7 +158,8 @@ impl Meta {
     pub fn written(&self, field: &str) -> Option<Timestamp> {
         self.managed_fields
             .iter()
-            .filter_map(|entry| entry.fields()?.pointer(field).and(entry.time()))
+            .filter(|entry| entry.has(field))
+            .filter_map(Written::time)
             .max()
     }
 
@@ -185,21 +183,14 @@ impl Meta {
         managers
     }
 
-    /// Returns the last heartbeat of a field's writer, as known at `now`: the later of the API
-    /// server's stamp and `said`, the writer's own time. The stamp is right whatever the writer's
-    /// clock says. But servers from 1.19 to 1.24 keep the stamp of the object's creation, because a
-    /// renewal changes only the time (kubernetes#95240, fixed by #110058). So an own time that is
-    /// ahead of `now` by more than clocks may differ is used only if the stamp is as old as the
-    /// object, or missing.
+    /// Returns the last heartbeat of a field's writer, as known at `now`: the later of the API server's stamp and `said`,
+    /// the writer's own time. The stamp is right whatever the writer's clock says. A time further in the future than
+    /// clocks may differ is no time: whoever writes it would be alive for good.
     pub fn heard(&self, field: &str, said: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
-        let stamped = self.written(field);
-        let renews = |stamped: Timestamp| {
-            self.creation_timestamp
-                .is_none_or(|made| stamped.duration_since(made).abs() > FIRST_WRITES_WITHIN)
-        };
-        let believed = |said: &Timestamp| {
-            said.duration_since(now) <= CLOCK_SKEW || !stamped.is_some_and(renews)
-        };
+        let believed = |at: &Timestamp| at.duration_since(now) <= CLOCK_SKEW;
+        let stamped = self.managed_fields.iter();
+        let stamped = stamped.filter(|entry| entry.has(field));
+        let stamped = stamped.filter_map(Written::time).filter(believed).max();
         stamped.max(said.filter(believed))
     }
 
@@ -253,6 +244,12 @@ impl Meta {
 }
 
 impl Written {
+    /// Reports whether the entry has the field, which is given as a JSON pointer into its fields.
+    fn has(&self, field: &str) -> bool {
+        self.fields()
+            .is_some_and(|fields| fields.pointer(field).is_some())
+    }
+
     fn fields(&self) -> Option<Value> {
         serde_json::from_str(self.fields_v1.as_ref()?.get()).ok()
     }
@@ -338,4 +335,31 @@ pub fn required<T: Clone + Deref<Target = str>>(value: &T, what: &str) -> Result
 /// Returns `None` for an empty text, which means that the field was not given.
 pub fn given(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of such a time is refused, so that only a server shows it.
+    #[test]
+    fn a_stamp_in_the_future_is_no_stamp() {
+        let now = "2026-01-31T03:00:00Z".parse::<Timestamp>().expect("a time");
+        for (stamp, expected) in [
+            ("2026-01-31T02:59:00Z", Some("2026-01-31T02:59:00Z")),
+            ("2026-01-31T03:00:30Z", Some("2026-01-31T03:00:30Z")),
+            ("2026-01-31T03:00:31Z", Some("2026-01-31T01:00:00Z")),
+            ("2099-01-31T03:00:00Z", Some("2026-01-31T01:00:00Z")),
+        ] {
+            let written = |time| {
+                let fields = serde_json::json!({"f:spec": {"f:renewTime": {}}});
+                serde_json::json!({"manager": "anybody", "time": time, "fieldsV1": fields})
+            };
+            let stamps = [written(stamp), written("2026-01-31T01:00:00Z")];
+            let meta = serde_json::json!({"managedFields": stamps}).to_string();
+            let meta = serde_json::from_str::<Meta>(&meta).expect("metadata");
+            let heard = meta.heard("/f:spec/f:renewTime", None, now);
+            assert_eq!(heard, expected.map(|at| at.parse().expect("a time")));
+        }
+    }
 }

@@ -414,7 +414,7 @@ impl NodeObjects {
         let name = required(&node.metadata.name, "metadata.name")?;
         let hostname = node.metadata.labels.get(HOSTNAME).cloned();
         let lease = own.as_ref().ok().and_then(Option::as_ref);
-        let kubelet = lease.and_then(|lease| lease.heard(now));
+        let kubelet = lease.and_then(|lease| lease.heard_of_kubelet(now));
         let heard = kubelet
             .into_iter()
             .chain(node.heartbeats(now))

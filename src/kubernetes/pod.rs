@@ -234,7 +234,7 @@ impl From<&OwnerReference> for Owner {
 }
 
 impl RawPod {
-    /// Returns the last heartbeat of a program that runs in the pod, if the pod is Terminating.
+    /// Returns the last heartbeat of a program that runs in the pod.
     fn heard(&self) -> Option<Heartbeat> {
         let Meta {
             namespace,
@@ -245,7 +245,7 @@ impl RawPod {
         let is_program = |it: &&Written| PROGRAMS.contains(&it.manager.as_str());
         let written = managed_fields.iter().filter(is_program);
         let words = written.filter_map(|it| Some((it.time()?, &it.manager)));
-        let (at, program) = words.max().filter(|_| self.metadata.terminating())?;
+        let (at, program) = words.max()?;
         Some(Heartbeat {
             by: SignBy::Program,
             at,
@@ -270,6 +270,7 @@ impl RawPod {
             namespace: namespace.clone(),
             name: name.clone(),
             is_unique,
+            has_started: self.status.phase != "Pending",
         }
     }
 

@@ -320,8 +320,11 @@ impl Turn<'_> {
         }
         let mut node = self.node.as_judged.clone();
         let mut again = raw.facts();
-        self.node.heard.borrow_mut().extend(again.heard.clone());
-        node.hear(self.node.heard.borrow().iter().cloned());
+        // A pod that never started has no program.
+        let heard = again.heard.clone().filter(|_| again.has_started());
+        self.node.heard.borrow_mut().extend(heard.clone());
+        // The next permit believes by its own time what is later than the run's.
+        node.hear(heard.filter(|it| it.is_believed(*now)));
         let not_deleted = "metadata.deletionTimestamp is missing";
         let not_deleted = again.deletion.is_none().then_some(not_deleted);
         if let Some(why) = again.lacks.as_deref().or(not_deleted) {

@@ -57,7 +57,14 @@ pub(super) fn terminating_pods<S: Source>(
             && let Some(node) = facts.nodes.get_mut(name)
         {
             if let Ok(Some(node)) = node {
-                node.hear(terminating.iter().filter_map(|pod| pod.heard.clone()));
+                let started = |namespace: &String| {
+                    let mut holders = pods.holders.iter();
+                    holders.any(|it| it.has_started && it.namespace == *namespace)
+                };
+                let programs = std::mem::take(&mut pods.programs).into_iter();
+                let programs = programs.filter(|(_, heard)| heard.is_believed(facts.now));
+                let programs = programs.filter(|(namespace, _)| started(namespace));
+                node.hear(programs.map(|(_, heard)| heard));
             }
             let active = std::mem::take(&mut pods.active).into_iter();
             let active = active.filter(matches).map(in_namespace).collect();

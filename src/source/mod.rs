@@ -47,7 +47,7 @@ pub trait Source {
         add: impl Fn(&mut A, &RawPod),
     ) -> Result<Listed<A>, Failure>;
 
-    /// Reads the Leases outside of `kube-node-lease` that name the nodes of `holders` or pods on
+    /// Reads the Leases, except the nodes' own, that name the nodes of `holders` or pods on
     /// them, by node; `None` if this account may not list them.
     async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure>;
 

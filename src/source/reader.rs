@@ -11,7 +11,9 @@ use super::{Gaps, Source};
 use crate::{
     cluster::{Failure, Listed},
     exit::Result,
-    facts::{ClaimRead, ClaimState, NodeFacts, PodFacts, PodsOf, Read, ReadError, Unread},
+    facts::{
+        ClaimRead, ClaimState, Heartbeat, NodeFacts, PodFacts, PodsOf, Read, ReadError, Unread,
+    },
     kubernetes::{HolderPod, RawClaim, RawPod, RawVolume},
     selector::is_name,
     settings::Settings,
@@ -35,6 +37,8 @@ pub struct Pods {
     pub terminating: Vec<PodFacts>,
     /// The active pods, if the list is that of a NotReady node: Kubernetes has not evicted them.
     pub active: Vec<PodFacts>,
+    /// What programs in the pods have written to them, each with the namespace.
+    pub programs: Vec<(String, Heartbeat)>,
     /// Every pod of the list, as a holder of Leases.
     pub holders: BTreeSet<HolderPod>,
     /// Whether etcd runs there as a static pod.
@@ -101,6 +105,9 @@ impl<'a, S: Source> Reader<'a, S> {
             let pod = raw.facts();
             pods.holders.insert(raw.as_holder());
             pods.etcd |= raw.runs_etcd();
+            let heard = pod.heard.clone();
+            pods.programs
+                .extend(heard.map(|heard| (pod.namespace.clone(), heard)));
             if pod.deletion.is_some() {
                 pods.terminating.push(pod);
             } else if is_not_ready && pod.is_active() {

@@ -564,11 +564,10 @@ impl Source for Saved {
 
     async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
         let mut malformed = self.malformed::<RawLease>();
-        if let Some(bad) = malformed.find(|bad| bad.namespace != RawLease::OF_NODES) {
+        if let Some(bad) = malformed.find(|bad| holders.may_speak(bad)) {
             return Err(Failure::File(format!("one of them: {}", bad.cause)));
         }
-        let others = self.all::<RawLease>().filter(|lease| !lease.is_of_node());
-        let by_node = others.flat_map(|lease| {
+        let by_node = self.all::<RawLease>().flat_map(|lease| {
             let nodes = holders.of(lease).into_iter();
             nodes.map(|node| (node.to_owned(), lease.clone()))
         });

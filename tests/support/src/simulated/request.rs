@@ -9,7 +9,6 @@ use serde_json::Value;
 /// Selects the finished pods, whose phase is none of these.
 const UNFINISHED: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
 /// Selects the Leases that are not those of kubelets.
-const OTHERS: &str = "metadata.namespace!=kube-node-lease";
 const SELECTS_NODE: &str = "spec.nodeName=";
 /// The maximum numbers of objects on a page: of rows, of whole objects, and of nodes if two are enough.
 const ROWS: usize = 1_000;
@@ -320,8 +319,7 @@ impl Request {
             Kind::Pods | Kind::PodUids => {
                 selector.starts_with(SELECTS_NODE) || selector == UNFINISHED
             }
-            Kind::PodsIn => selector.is_empty(),
-            Kind::OtherLeases => selector == OTHERS,
+            Kind::PodsIn | Kind::OtherLeases => selector.is_empty(),
             _ => true,
         };
         let (kind, (namespace, name)) = places.next().filter(|(kind, _)| selects(*kind))?;
