@@ -123,6 +123,11 @@ pub enum OptOut {
 /// The Job controller's finalizer, the only one that the program can have released.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
+/// The finalizer of a deletion in the foreground. A delete with the propagation policy `Background`, such as a run's,
+/// takes it off (`deletionFinalizersForGarbageCollection` of the API server). One without a policy, such as the pod
+/// garbage collector's, leaves it.
+const FOREGROUND: &str = "foregroundDeletion";
+
 /// The kinds of controllers, with their groups, that replace a pod at its eviction.
 pub const REPLACED_EARLY: [(&str, &str); 4] = [
     ("ReplicaSet", "apps"),
@@ -132,11 +137,12 @@ pub const REPLACED_EARLY: [(&str, &str); 4] = [
 ];
 
 impl PodFacts {
-    /// Lists the finalizers other than the Job controller's. A finalizer with an empty name blocks the
-    /// deletion too.
-    pub fn finalizers_of_others(&self) -> impl Iterator<Item = &Foreign> {
+    /// Lists the finalizers that hold the pod, whoever deletes it: a run if the pod `has_node`, otherwise the pod garbage
+    /// collector. The Job controller's holds no pod. A finalizer with an empty name does.
+    pub fn holding_finalizers(&self, has_node: bool) -> impl Iterator<Item = &Foreign> {
+        let is_released = move |name: &str| name == JOB_TRACKING || has_node && name == FOREGROUND;
         let finalizers = self.finalizers.iter();
-        finalizers.filter(|name| &***name != JOB_TRACKING)
+        finalizers.filter(move |name| !is_released(name))
     }
 
     pub fn owners(&self) -> impl Iterator<Item = &Owner> + Clone {

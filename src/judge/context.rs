@@ -148,10 +148,12 @@ impl PodContext<'_> {
         table.iter().find_map(|rule| (rule.finding)(self).err())
     }
 
-    /// Judges the pod by the rules about storage; `None` if the storage was not read. The reason gets
-    /// the pod's ties, and the codes of all these rules for which the user has to decide.
+    /// Judges the pod by the rules about storage; `None` if the pod has a node, and the storage was not
+    /// read. The reason gets the pod's ties, and the codes of all these rules for which the user has to decide.
     fn judge_by_storage(&self) -> Option<Reason> {
-        self.storage?;
+        if self.storage.is_none() && !matches!(self.node, Ok(None)) {
+            return None;
+        }
         let rules = STORAGE_RULES.iter();
         let mut causes = rules.filter_map(|rule| (rule.finding)(self).err());
         let cause = causes.next().or_else(|| stuck(self))?;

@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     sentence::{
         KEEPS_NOBODY_OUT, containers_run, deleted, kubelet_reports, last_heartbeat, none_of,
-        not_ready_for, of_leaf, of_the_cut, opted_out_until, owned_by, signs_of_life, silent_from,
-        stuck_later, unread_facts, without_node, writes_to,
+        not_ready_for, of_leaf, of_the_cut, opted_out_until, owned_by, released, signs_of_life,
+        silent_from, stuck_later, unread_facts, without_node, writes_to,
     },
     tie::Tie,
 };
@@ -324,14 +324,9 @@ pub enum Seen {
     /// The node ran etcd, and is known to be off by this mark.
     #[display("Its node ran etcd, and is known to be off: {_0}.")]
     EtcdFenced(String),
-    /// The Job controller's finalizer alone holds the pod.
-    #[display(
-        "Its only finalizer is the Job controller's, which is released when the pod is reaped."
-    )]
-    HeldByJob,
-    /// No finalizer holds the pod.
-    #[display("It has no finalizer.")]
-    Unheld,
+    /// Only these finalizers hold the pod, if any, and they are released when it is reaped.
+    #[display("{}", released(_0))]
+    Released(Vec<Foreign>),
     /// None of these PVCs keeps the pod by the rule. The error says that there are too many to look up.
     #[display("{}", none_of(*none, claims))]
     NoTie {

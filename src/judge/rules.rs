@@ -59,10 +59,9 @@ rules! {
         NotOverdue, "Is it overdue by less than --reap-older-than?" => not_overdue;
         KubeletAlive, "Does its node show a sign of life?" => kubelet_alive;
         EtcdMember, "Did its node run etcd, of which fewer members are Ready than a majority?" => etcd_member;
-        Finalizers, "Is it held by finalizers other than the Job controller's?" => finalizers;
     }
 
-    /// They also need the storage. The reason names each of them that keeps the pod.
+    /// They also need the storage, of a pod that has a node. The reason names each of them that keeps the pod.
     STORAGE_RULES {
         VolumeUnverified, "Would a PVC that may be wanted go with it?" => claim_goes;
         LocalVolume | HostPath, "Is its data on the node?" => data_on_node;
@@ -71,6 +70,7 @@ rules! {
         VolumeUnverified, "Is a PVC or its volume unverified?" => volume_unverified;
         SharedDisk,
             "Could two machines write to its disk, and is its node not fenced?" => shared_disk;
+        Finalizers, "Is it held by finalizers that a delete does not take off?" => finalizers;
         OwnerKind,
             "Is the kind of an owner, or of the workload above it, one of --manual-owner-kind?" => owner_kind;
     }
@@ -113,7 +113,7 @@ fn node_gone(case: &PodContext<'_>) -> Finding {
         Ok(Some(node)) => Ok(Seen::NodeExists(node.name.clone())),
         Err(_) => Ok(Seen::NodeUnread),
         // Finalizers block the deletion of the pod, whoever requests it.
-        Ok(None) if case.pod.finalizers_of_others().next().is_some() => Ok(Seen::GoneAndHeld),
+        Ok(None) if case.pod.holding_finalizers(false).next().is_some() => Ok(Seen::GoneAndHeld),
         Ok(None) => Err(Cause::NodeGone(case.pod.node.clone())),
     }
 }
@@ -272,18 +272,6 @@ fn etcd_member(case: &PodContext<'_>) -> Finding {
     }
 }
 
-fn finalizers(case: &PodContext<'_>) -> Finding {
-    let finalizers = case.pod.finalizers_of_others().cloned().collect_vec();
-    if !finalizers.is_empty() {
-        return Err(Cause::Finalizers(finalizers));
-    }
-    Ok(if case.pod.held_by_job() {
-        Seen::HeldByJob
-    } else {
-        Seen::Unheld
-    })
-}
-
 // The rules about storage.
 
 /// Answers the question of a rule by the ties that `is` selects: `find` answers it if there are any. If
@@ -372,6 +360,16 @@ fn shared_disk(case: &PodContext<'_>) -> Finding {
         Some(mark) => Ok(Seen::Fenced(mark.to_owned())),
         None => Err(cause),
     }
+}
+
+fn finalizers(case: &PodContext<'_>) -> Finding {
+    let has_node = case.required_node()?.is_some();
+    let finalizers = case.pod.holding_finalizers(has_node).cloned();
+    let finalizers = finalizers.collect_vec();
+    if !finalizers.is_empty() {
+        return Err(Cause::Finalizers(finalizers));
+    }
+    Ok(Seen::Released(case.pod.finalizers.clone()))
 }
 
 fn owner_kind(case: &PodContext<'_>) -> Finding {

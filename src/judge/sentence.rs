@@ -203,6 +203,14 @@ pub(super) fn none_of(none: NoTie, claims: &Read<Vec<String>>) -> String {
     }
 }
 
+/// Names the finalizers that are released when the pod is reaped.
+pub(super) fn released(finalizers: &[Foreign]) -> String {
+    match joined(finalizers, ", ") {
+        Some(names) => format!("When the pod is reaped, its finalizers are released: {names}."),
+        None => "It has no finalizer.".to_owned(),
+    }
+}
+
 /// Names the kinds of owners, and of the workload above.
 pub(super) fn owned_by(kinds: &[Foreign]) -> String {
     let kinds = kinds.iter().map(|kind| format!("a {kind}"));

@@ -114,13 +114,14 @@ pub fn keeps_pod(pod: &Value, now: Timestamp, choices: &Choices) -> Option<&'sta
     None
 }
 
+/// Whether the pod has a finalizer that the run's delete does not take off, and nobody else after it.
 fn foreign_finalizers(pod: &Value) -> bool {
     let all = pod["metadata"]["finalizers"]
         .as_array()
         .into_iter()
         .flatten();
     all.into_iter()
-        .any(|it| it != "batch.kubernetes.io/job-tracking")
+        .any(|it| it != "batch.kubernetes.io/job-tracking" && it != "foregroundDeletion")
 }
 
 /// Says why no write may be sent for pods of this state of the node.

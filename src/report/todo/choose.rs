@@ -292,7 +292,7 @@ impl RunRecord<'_> {
                 ]
             }
             ReasonCode::Finalizers => {
-                let finalizers = pod.finalizers_of_others().map(|finalizer| {
+                let finalizers = pod.holding_finalizers(node.is_some()).map(|finalizer| {
                     let by = prefixed(", set by ", pod.finalizers_set_by.get(finalizer));
                     match node {
                         Some(_) => Todo::new(Rest, fill("<pods> is held by finalizer <finalizer><by>: repair its controller. Only if that ran on <nodes> or waits for the end of the pod, and you have SEEN <nodes> off, <taint>.", &[&finalizer, &by, &TAINT]))
@@ -545,12 +545,15 @@ impl RunRecord<'_> {
         let node = node?;
         let uses_claims =
             |pod: &PodFacts| pod.claim_names.as_ref().map_or(true, |all| !all.is_empty());
+        let keeps = |code: &ReasonCode| {
+            matches!(code, ReasonCode::OwnerKind | ReasonCode::VolumeUnverified)
+        };
         let loses = |tie: &Tie| tie.goes() || tie.given_up_from() > Some(self.facts.now);
         let forbids = |it: &Judged| {
             it.pod.opts_out(self.facts.now).is_some()
                 || !it.by_storage() && uses_claims(&it.pod)
                 || it.reason.code() == ReasonCode::EtcdMember
-                || it.reason.asks.contains(&ReasonCode::OwnerKind)
+                || it.reason.asks.iter().any(keeps)
                 || it.reason.ties.iter().any(loses)
         };
         let may_taint = self.plan.limit_of(node).is_none()

@@ -89,9 +89,14 @@ impl Cluster for Objects {
             return Ok(pod.clone());
         }
         pod["metadata"]["deletionGracePeriodSeconds"] = json!(0);
-        let held = pod["metadata"]["finalizers"]
-            .as_array()
-            .is_some_and(|finalizers| !finalizers.is_empty());
+        let mut held = false;
+        if let Some(finalizers) = pod["metadata"]["finalizers"].as_array_mut() {
+            // `deletionFinalizersForGarbageCollection` of the API server.
+            let in_background = request.body["propagationPolicy"] == "Background";
+            let is_cascade = |it: &Value| it == "foregroundDeletion" || it == "orphan";
+            finalizers.retain(|it| !(in_background && is_cascade(it)));
+            held = !finalizers.is_empty();
+        }
         Ok(if held {
             pod.clone()
         } else {
