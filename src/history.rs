@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     codes::codes,
-    facts::{Copies, NodeFacts, REPLACED_EARLY, Ready, Uid},
+    facts::{Copies, NodeFacts, REPLACED_EARLY, Ready, ResourceVersion, Uid},
     outcome::Trace,
     selector::is_name,
 };
@@ -39,6 +39,13 @@ const VERSION: u8 = 1;
 
 /// What is noted about nodes, by their UIDs.
 pub type Notes = BTreeMap<Uid, Noted>;
+
+/// The notes as they were read or written, with the version of the `ConfigMap` then.
+#[derive(Debug, Clone, Default)]
+pub struct Notebook {
+    pub notes: Notes,
+    pub version: ResourceVersion,
+}
 
 /// Declares types of the `ConfigMap` and of the JSON output.
 macro_rules! remembered {
@@ -72,6 +79,9 @@ remembered! {
         pub first_reap: Timestamp,
         /// When the last pod was reaped.
         pub last_reap: Timestamp,
+        /// How often runs have noted the node, so that a run sees that another one did so in the same second.
+        #[serde(default)]
+        pub times: u64,
         /// The reaped pods, those with a volume first. If there are none, and no `more`, a run ended
         /// before it could note which it had deleted.
         pub pods: Vec<Reaped>,
@@ -289,9 +299,22 @@ impl Noted {
         }
     }
 
-    /// Notes `pods`. Those with a volume are kept first, because two machines may have written to it.
+    /// Notes `pods`, of which another run may have noted some. Those with a volume are kept first, because two machines
+    /// may have written to it.
     pub fn add(&mut self, pods: Vec<Reaped>) {
         self.pods.extend(pods);
+        let name = |pod: &Reaped| (pod.namespace.clone(), pod.name.clone());
+        self.pods.sort_by_cached_key(|pod| (name(pod), pod.at));
+        self.pods.dedup_by(|later, first| {
+            let is_same = name(later) == name(first);
+            if is_same {
+                first.attached |= later.attached;
+                if later.trace == Trace::Gone {
+                    first.trace = Trace::Gone;
+                }
+            }
+            is_same
+        });
         self.pods.sort_by_key(|pod| (!pod.attached, pod.at));
         let kept = self.pods.len().min(MAX_PODS);
         self.drop_pods(kept);
@@ -358,6 +381,7 @@ pub fn begin<'a>(notes: &'a mut Notes, node: &NodeFacts, at: Timestamp) -> &'a m
         system_uuid: word(&node.system_uuid),
         first_reap: at,
         last_reap: at,
+        times: 0,
         pods: Vec::new(),
         more: 0,
         told: None,
@@ -385,6 +409,7 @@ pub fn begin<'a>(notes: &'a mut Notes, node: &NodeFacts, at: Timestamp) -> &'a m
             known.boot_id.clear();
         }
     }
+    known.times = known.times.saturating_add(1);
     known
 }
 

@@ -11,7 +11,7 @@ use crate::{
     console::{prompt, terminal::status},
     exit::{CouldNotRun, Result},
     facts::PodFacts,
-    history::{History, Notes},
+    history::{History, Notebook},
     notify::{events, history},
     outcome::Outcome,
     reap::reap,
@@ -102,7 +102,7 @@ async fn read(
     cluster: &Cluster,
     settings: &Settings,
     stop: &Stop,
-) -> Result<(Gathered, (Option<Notes>, History))> {
+) -> Result<(Gathered, (Option<Notebook>, History))> {
     let reader = Reader::new(cluster, settings);
     let read = async {
         let (gathered, (), history) = tokio::try_join!(

@@ -13,9 +13,9 @@ use tokio::time::Instant;
 use super::{
     Cluster,
     failure::Result,
-    request::{Unless, Write, encode, object},
+    request::{Response, Unless, Write, encode, object},
 };
-use crate::{history::CONFIG_MAP, kubernetes::RawConfigMap};
+use crate::{facts::ResourceVersion, history::CONFIG_MAP, kubernetes::RawConfigMap};
 
 /// The longest wait: the first delete of a run waits for its note, and the report for the Events.
 const NOTE_TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -31,25 +31,33 @@ impl Cluster {
             body: json!(event),
         })
         .await
+        .map(drop)
     }
 
-    /// Writes keys of the `ConfigMap`, and leaves its other keys as they are. A null removes a key.
-    pub async fn note(&self, namespace: &str, data: &BTreeMap<String, Value>) -> Result<()> {
+    /// Writes keys of the `ConfigMap`, and leaves its other keys as they are. A null removes a key. The API server
+    /// refuses it with 409 if the `ConfigMap` has another version than this one. Returns its new version.
+    pub async fn note(
+        &self,
+        namespace: &str,
+        version: &ResourceVersion,
+        data: &BTreeMap<String, Value>,
+    ) -> Result<ResourceVersion> {
         let path = object::<RawConfigMap>(namespace, CONFIG_MAP);
-        self.write_note(Write {
+        let response = self.write_note(Write {
             method: Method::PATCH,
             path: format!("{path}?fieldManager=pod-reaper"),
             content_type: "application/merge-patch+json",
-            body: json!({"data": data}),
-        })
-        .await
+            body: json!({"metadata": {"resourceVersion": version}, "data": data}),
+        });
+        let written = response.await?.parse::<RawConfigMap>()?;
+        Ok(written.metadata.resource_version)
     }
 
-    async fn write_note(&self, write: Write) -> Result<()> {
+    async fn write_note(&self, write: Write) -> Result<Response> {
         let unless = Unless {
             after: Instant::now() + NOTE_TIME_LIMIT,
             stopped: false,
         };
-        self.send(write, Some(unless)).await.map(drop)
+        self.send(write, Some(unless)).await
     }
 }

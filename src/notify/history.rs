@@ -1,30 +1,49 @@
 //! Notes what a run does, for the next reports.
 
+use std::collections::BTreeMap;
+
 use itertools::Itertools as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     cluster::{Cluster, Failure},
-    facts::NodeFacts,
-    history::{self, CONFIG_MAP, LAST_REPORT, Notes, Reaped},
+    facts::{NodeFacts, Uid},
+    history::{self, CONFIG_MAP, LAST_REPORT, Notebook, Noted, Notes, Reaped},
     judge::Judged,
     report::{
         RunRecord,
         text::{self, Screen},
     },
+    source::Source as _,
 };
 
+/// How often a note is written again because of other runs. Each of them writes twice.
+const MAX_CONFLICTS: usize = 3;
+
+/// The notes that a run left before its deletes.
+pub struct Begun {
+    book: Notebook,
+    /// The run's own notes, by node, each with the note before it.
+    own: BTreeMap<Uid, (Option<Noted>, Noted)>,
+}
+
 /// Notes the nodes whose pods are about to be deleted, so that a run that is killed leaves a trace.
-/// Returns the notes as they are then. If this fails, the run goes on, and [`after`] tries again.
-pub async fn before(cluster: &Cluster, run: &RunRecord<'_>, at: Timestamp) -> Option<Notes> {
-    let known = run.notes.as_ref()?;
-    let mut notes = known.clone();
-    for node in nodes(run) {
-        history::begin(&mut notes, node, at);
-    }
-    let written = write(cluster, run, known, (notes, at), None).await;
-    Some(written.unwrap_or_else(|_| known.clone()))
+/// If this fails, the run goes on, and [`after`] tries again.
+pub async fn before(cluster: &Cluster, run: &RunRecord<'_>, at: Timestamp) -> Option<Begun> {
+    let book = run.notes.as_ref()?;
+    let mut own = BTreeMap::new();
+    let edit = |notes: &mut Notes| {
+        own.clear();
+        for node in nodes(run) {
+            let before = notes.get(&node.uid).cloned();
+            let note = history::begin(notes, node, at).clone();
+            own.insert(node.uid.clone(), (before, note));
+        }
+    };
+    let written = write(cluster, run, book.clone(), at, None, edit).await;
+    let book = written.unwrap_or_else(|_| book.clone());
+    Some(Begun { book, own })
 }
 
 /// Lists the nodes of the pods to be reaped.
@@ -35,17 +54,17 @@ fn nodes<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a NodeFacts> {
 }
 
 /// Notes the outcomes, the nodes whose return this run is the first to tell, and the report of a run that
-/// deleted something. `begun` are the notes that [`before`] left.
+/// deleted something. `begun` is what [`before`] left.
 pub async fn after(
     cluster: &Cluster,
     run: &mut RunRecord<'_>,
-    begun: Option<Notes>,
+    begun: Option<Begun>,
     at: Timestamp,
 ) {
     let trace = |judged: &Judged| run.trace(judged).filter(|trace| trace.may_be_gone());
     let deletes = run.plan.reaps().any(|judged| trace(judged).is_some());
     let namespace = &run.settings.history_namespace;
-    let (Some(known), Some(begun)) = (&run.notes, begun) else {
+    let Some(Begun { book, own }) = begun else {
         if deletes {
             let why = format!(
                 "Later reports will not know of these deletes: this account can read no ConfigMap {namespace}/{CONFIG_MAP}"
@@ -54,12 +73,9 @@ pub async fn after(
         }
         return;
     };
-    let mut notes = begun.clone();
-    for node in nodes(run) {
-        let here = |judged: &&Judged| judged.pod.node.as_ref() == Some(&node.name);
-        let pods = run.plan.reaps().filter(here);
-        let pods = pods.filter_map(|judged| Some((judged, trace(judged)?)));
-        let pods = pods.map(|(judged, trace)| Reaped {
+    let reaped = run.plan.reaps().filter_map(|judged| {
+        let (node, trace) = (judged.pod.node.as_deref()?, trace(judged)?);
+        let pod = Reaped {
             namespace: judged.pod.namespace.clone(),
             name: judged.pod.name.clone(),
             owner_kind: judged
@@ -71,25 +87,38 @@ pub async fn after(
             attached: run.may_be_attached(judged),
             at,
             trace,
-        });
-        let pods = pods.collect_vec();
-        if !pods.is_empty() {
-            // The note before the deletes may have failed.
-            history::begin(&mut notes, node, at).add(pods);
-        } else if let Some(noted) = known.get(&node.uid) {
-            notes.insert(node.uid.clone(), noted.clone());
-        } else {
-            notes.remove(&node.uid);
+        };
+        Some((node, pod))
+    });
+    let reaped = reaped.into_group_map();
+    let edit = |notes: &mut Notes| {
+        for node in nodes(run) {
+            if let Some(pods) = reaped.get(node.name.as_str()) {
+                // The note before the deletes may have failed, or another run may have taken it back.
+                history::begin(notes, node, at).add(pods.clone());
+            } else if let Some((before, note)) = own.get(&node.uid)
+                && notes.get(&node.uid) == Some(note)
+            {
+                match before {
+                    Some(before) => drop(notes.insert(node.uid.clone(), before.clone())),
+                    // It may have pods that were noted under another UID of the node.
+                    None if note.pods.is_empty() => drop(notes.remove(&node.uid)),
+                    None => {}
+                }
+            }
         }
-    }
-    for node in &run.history.nodes {
-        if let (Some(told), Some(noted)) = (node.first_told(), notes.get_mut(&node.uid)) {
-            noted.told = Some(told.clone());
+        for node in &run.history.nodes {
+            // If another run has reaped there since, the return is not the one that is told.
+            if let (Some(told), Some(noted)) = (node.first_told(), notes.get_mut(&node.uid))
+                && noted.last_reap.min(run.facts.now) <= node.noted.last_reap
+            {
+                noted.told = Some(told.clone());
+            }
         }
-    }
+    };
     let report = deletes.then(|| text::write(&run.report().document, Screen::default()));
     let report = report.map(|text| json!(history::shortened(text)));
-    let written = write(cluster, run, &begun, (notes, at), report).await;
+    let written = write(cluster, run, book, at, report, edit).await;
     if let Err(why) = written {
         let why = format!(
             "Later reports may not know what this run did: ConfigMap {namespace}/{CONFIG_MAP} could not be written: {why}"
@@ -98,20 +127,42 @@ pub async fn after(
     }
 }
 
-/// Writes what differs from the notes `as_they_are`, if anything does. Returns the notes as they are then.
+/// Writes what `edit` changes of the notes, if anything differs. If another run has written meanwhile, they are read again
+/// and edited again. Returns the notes as they are then.
 async fn write(
     cluster: &Cluster,
     run: &RunRecord<'_>,
-    as_they_are: &Notes,
-    (mut notes, at): (Notes, Timestamp),
+    mut book: Notebook,
+    at: Timestamp,
     report: Option<Value>,
-) -> Result<Notes, Failure> {
-    history::fit(&mut notes, at);
-    let mut data = history::changes(as_they_are, &notes);
-    data.extend(report.map(|report| (LAST_REPORT.to_owned(), report)));
-    if !data.is_empty() {
-        let namespace = &run.settings.history_namespace;
-        cluster.note(namespace, &data).await?;
+    mut edit: impl FnMut(&mut Notes),
+) -> Result<Notebook, Failure> {
+    let namespace = &run.settings.history_namespace;
+    let mut conflicts = 0;
+    loop {
+        let mut notes = book.notes.clone();
+        edit(&mut notes);
+        history::fit(&mut notes, at);
+        let mut data = history::changes(&book.notes, &notes);
+        data.extend(
+            report
+                .iter()
+                .map(|report| (LAST_REPORT.to_owned(), report.clone())),
+        );
+        if data.is_empty() {
+            return Ok(book);
+        }
+        let conflict = match cluster.note(namespace, &book.version, &data).await {
+            Ok(version) => return Ok(Notebook { notes, version }),
+            Err(failure) if failure.code() == Some(409) && conflicts < MAX_CONFLICTS => failure,
+            Err(failure) => return Err(failure),
+        };
+        conflicts += 1;
+        let found = cluster.history(namespace).await?.ok_or(conflict)?;
+        (book.notes, _) = history::parse(&found.data);
+        book.version = found.metadata.resource_version;
     }
-    Ok(notes)
 }
+
+#[cfg(test)]
+mod tests;

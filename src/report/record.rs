@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     exit::Exit,
     facts::{ClaimFacts, ClusterFacts, Place, PodFacts, Read, Storage, Uid, Unneeded},
-    history::{History, Noted, Notes},
+    history::{History, Notebook, Noted},
     judge::{Judged, Limit, Note, Plan, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode, Trace},
     selector::Target,
@@ -31,7 +31,7 @@ pub struct RunRecord<'a> {
     /// What earlier runs did.
     pub history: History,
     /// The notes for later runs, as they are in the cluster; `None` if nothing can be noted.
-    pub notes: Option<Notes>,
+    pub notes: Option<Notebook>,
     /// The cluster that the printed kubectl commands have to reach.
     pub kubectl: Target,
     /// Whether the user was asked and did not agree to the deletes.

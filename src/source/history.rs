@@ -11,8 +11,8 @@ use crate::{
     cluster::Failure,
     facts::{ClusterFacts, Read, Ready, Uid, Unread},
     history::{
-        CONFIG_MAP, History, MAX_NODES, NodeState, NotKnown, Noted, Notes, RememberedNode,
-        RememberedSet, Return, parse,
+        CONFIG_MAP, History, MAX_NODES, NodeState, NotKnown, Notebook, Noted, Notes,
+        RememberedNode, RememberedSet, Return, parse,
     },
     kubernetes::{RawConfigMap, RawStatefulSet},
     words::counted,
@@ -31,13 +31,13 @@ pub async fn recall<S: Source>(
     reader: &Reader<'_, S>,
     read: Result<Option<RawConfigMap>, Failure>,
     facts: &ClusterFacts,
-) -> (Option<Notes>, History) {
+) -> (Option<Notebook>, History) {
     let object = format!(
         "ConfigMap {}/{CONFIG_MAP}",
         reader.settings.history_namespace
     );
-    let data = match read {
-        Ok(Some(found)) => found.data,
+    let found = match read {
+        Ok(Some(found)) => found,
         Ok(None) => return Default::default(),
         Err(failure) => {
             let why = format!(
@@ -51,7 +51,7 @@ pub async fn recall<S: Source>(
             return (None, unread);
         }
     };
-    let (notes, causes) = parse(&data);
+    let (notes, causes) = parse(&found.data);
     let unread = causes.values().next().map(|cause| {
         let entries = counted(causes.len(), "entry", "entries");
         format!("{entries} of {object} could not be read, one of them because {cause}")
@@ -63,7 +63,8 @@ pub async fn recall<S: Source>(
         unread,
         not_known: NotKnown::Of(causes.into_keys().collect()),
     };
-    (Some(notes), history)
+    let version = found.metadata.resource_version;
+    (Some(Notebook { notes, version }), history)
 }
 
 /// Returns what became of the nodes in the notes, the last reap first.

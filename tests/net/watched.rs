@@ -326,7 +326,11 @@ impl Cluster for Watched {
         if request.kind == Kind::Note {
             let fields = request.body.as_object().map(|it| it.keys().join(" "));
             let is_ours = request.name == "pod-reaper-history" && request.namespace == "pod-reaper";
-            if self.choices.dry_run || !is_ours || fields.as_deref() != Some("data") {
+            let metadata = &request.body["metadata"];
+            let has_version = metadata["resourceVersion"].is_string();
+            let is_all = metadata.as_object().is_some_and(|it| it.len() == 1);
+            let is_form = fields.as_deref() == Some("data metadata") && has_version && is_all;
+            if self.choices.dry_run || !is_ours || !is_form {
                 self.wrongs.push(format!("no such note: {}", request.body));
             }
         }

@@ -33,10 +33,20 @@ impl Objects {
         self.objects.iter().find(|it| it["kind"] == "ConfigMap")
     }
 
-    fn note(&mut self, data: &Value, takes_effect: bool) -> Result<Value, Refusal> {
+    fn note(&mut self, patch: &Value, takes_effect: bool) -> Result<Value, Refusal> {
         let mut objects = self.objects.iter_mut();
         let history = objects.find(|it| it["kind"] == "ConfigMap");
         let history = history.ok_or((404, "NotFound"))?;
+        let version = &history["metadata"]["resourceVersion"];
+        let version = version.as_str().unwrap_or_default().to_owned();
+        let data = &patch["data"];
+        let judged = patch["metadata"]["resourceVersion"].as_str();
+        if judged.is_some_and(|judged| judged != version) {
+            return Err((409, "Conflict"));
+        }
+        if takes_effect {
+            history["metadata"]["resourceVersion"] = json!(format!("{version}1"));
+        }
         for (key, value) in data
             .as_object()
             .into_iter()
@@ -66,7 +76,7 @@ impl Cluster for Objects {
 
     fn write(&mut self, request: &Request, takes_effect: bool) -> Result<Value, Refusal> {
         if request.kind == Kind::Note {
-            return self.note(&request.body["data"], takes_effect);
+            return self.note(&request.body, takes_effect);
         }
         let mut objects = self.objects.iter();
         let at = objects.position(|object| object["kind"] == "Pod" && request.names(object));
