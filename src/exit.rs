@@ -12,7 +12,7 @@ pub enum Exit {
     Done,
     /// Something could not be deleted, verified, read or reported.
     Incomplete,
-    /// The mass-outage breaker held at least one pod.
+    /// A limit other than the cap held at least one pod.
     Held,
     /// A pod needs you, and `--exit-on-manual` is set. Nothing else that a run found hides that.
     Manual,

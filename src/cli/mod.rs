@@ -106,7 +106,7 @@ Exit codes (the first that applies: 2, 1, 5, 4, 3):
      required, a file that is no saved state
   2  wrong usage, a missing file or context, a broken kubeconfig, or neither --yes nor a terminal
   3  finished, but something could not be deleted, verified, read or reported
-  4  the mass-outage breaker held at least one pod
+  4  a limit other than --max-deletes held at least one pod
   5  with --exit-on-manual: something needs you";
 
 impl Cli {

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use pod_reaper_test_support::{
-    samples::{NOW, objects, yaml},
+    samples::{NOW, objects, with, yaml},
     simulated::{Fate, Fault, Objects, Request, Server},
 };
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::Cli,
-    facts::{Life, NamespaceFacts, PodsOf, Storage},
+    facts::{Life, NamespaceFacts, NodeFacts, PodsOf, Storage},
     kubernetes::{Holders, RawNode, RawPod},
     outcome::Outcome,
     settings::Settings,
@@ -344,7 +344,26 @@ async fn a_node_permits_no_write_to_a_pod_of_another_node_and_a_leaf_node_none_a
         }
         assert_eq!(server.lock().requests.len() - before, writes, "{node}");
     }
-    server.lock().cluster.objects[1]["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
-    let again = cluster.read_node_again(&judged, &policy, None).await;
-    assert!(matches!(again, Err(Outcome::NodeChanged(_))), "{again:?}");
+    // The pods of a fenced node pass the limits, so it has to be fenced still.
+    let read_again = async |annotations: Value, labels: Value, judged: &NodeFacts| {
+        let metadata = json!({"annotations": annotations, "labels": labels});
+        let node = with(
+            server.lock().cluster.objects[1].clone(),
+            json!({"metadata": metadata}),
+        );
+        server.lock().cluster.objects[1] = node;
+        cluster.read_node_again(judged, &policy, None).await
+    };
+    let fenced = json!({"fencing/state": "fenced"});
+    assert!(read_again(fenced, json!({}), &judged).await.is_ok());
+    let read = cluster.node_objects("ds06").await;
+    let mut as_fenced = read.unwrap().unwrap().into_facts(&policy).unwrap();
+    as_fenced.life.clone_from(&judged.life);
+    let fencing = json!({"fencing/state": "fencing"});
+    for again in [
+        read_again(fencing, json!({}), &as_fenced).await,
+        read_again(json!({}), json!({"kosmos.io/node": "true"}), &judged).await,
+    ] {
+        assert!(matches!(again, Err(Outcome::NodeChanged(_))), "{again:?}");
+    }
 }

@@ -144,6 +144,11 @@ impl Cluster {
         if node.leaf.is_some() {
             return Err(changed("The node carries the mark of a leaf node."));
         }
+        // Limits may have let its pods pass by that mark alone. A sign of life, or a lease that is not read, keeps them by
+        // rules of their own.
+        if judged.fenced(now).is_some() && node.fenced(now).is_none() && !node.may_live(now) {
+            return Err(changed("No mark says any more that the node is off."));
+        }
         Ok(NodeAgain { node, now, at })
     }
 

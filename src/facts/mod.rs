@@ -8,7 +8,7 @@ mod claim;
 mod node;
 mod pod;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use derive_more::{Deref, Display, From};
 use jiff::{SignedDuration, Timestamp};
@@ -20,7 +20,8 @@ pub use self::claim::{
 };
 pub use self::node::{
     CLOCK_SKEW, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, Life, NodeFacts,
-    OUT_OF_SERVICE, Quorum, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
+    OUT_OF_SERVICE, Quorum, Ready, Renewal, Room, SignBy, Taint, Toleration, ZONE_LABELS, Zone,
+    not_ready_since,
 };
 pub use self::pod::{
     Containers, Deletion, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf, REPLACED_EARLY,
@@ -85,6 +86,8 @@ pub struct ClusterFacts {
     /// here was not looked up.
     pub nodes: BTreeMap<String, Read<Option<NodeFacts>>>,
     pub node_counts: NodeCounts,
+    /// The nodes that are not Ready by their rows, and could not be read.
+    pub unread_nodes: Vec<String>,
     pub attachments: Attachments,
     /// The number of nodes in the cluster, Ready ones included.
     pub node_count: usize,
@@ -263,8 +266,8 @@ pub struct Counts {
     /// The nodes without the control-plane role.
     pub workers: Tally,
     pub zones: BTreeMap<Zone, Tally>,
-    /// True if a pod could start on one of the nodes.
-    pub room: bool,
+    /// What a pod has to tolerate to start on one of the nodes that are Ready and not cordoned.
+    pub rooms: BTreeSet<Room>,
 }
 
 /// The number of NotReady nodes in a group of nodes.

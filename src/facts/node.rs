@@ -1,6 +1,6 @@
 //! A node, the heartbeats of its machine, its leaf markers and its fencing marks.
 
-use std::{cmp::Reverse, fmt};
+use std::{cmp::Reverse, collections::BTreeSet, fmt};
 
 use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
@@ -65,8 +65,7 @@ pub struct NodeFacts {
     pub leaf: Option<Leaf>,
     /// True if the node carries the control-plane role.
     pub control_plane: bool,
-    /// True if nothing keeps new pods off the node: it is not cordoned, and no taint reserves it
-    /// for the cluster itself.
+    /// True if nothing keeps new pods off the node: it is not cordoned, and has no taint that a pod has to tolerate.
     pub open: bool,
     /// What opts the node out, if something does.
     pub opted_out: Option<Skip>,
@@ -107,6 +106,41 @@ impl NodeFacts {
 /// The taint that says that a machine is off: Kubernetes 1.26 or newer then deletes the node's
 /// Terminating pods and detaches its volumes immediately.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
+/// A taint that keeps pods off its node unless they tolerate it: its effect is `NoSchedule` or `NoExecute`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Taint {
+    pub key: String,
+    pub value: String,
+    pub effect: String,
+}
+
+/// The taints that a pod has to tolerate to start on a node.
+pub type Room = BTreeSet<Taint>;
+
+/// A pod's toleration of taints.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Toleration {
+    /// Empty for every key, if the operator is `Exists`.
+    pub key: String,
+    pub operator: String,
+    pub value: String,
+    /// Empty for every effect.
+    pub effect: String,
+}
+
+impl Toleration {
+    /// Reports whether it tolerates the taint, as Kubernetes decides it (`ToleratesTaint`).
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        ["", &taint.effect].contains(&self.effect.as_str())
+            && ["", &taint.key].contains(&self.key.as_str())
+            && match self.operator.as_str() {
+                "Exists" => true,
+                "" | "Equal" => self.value == taint.value,
+                _ => false,
+            }
+    }
+}
 
 /// The labels of a node's region and zone, each with its old name, which counts if it is there
 /// (`GetZoneKey` of Kubernetes, `component-helpers/node/topology`).

@@ -6,7 +6,7 @@ use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Heartbeat, NamespaceFacts, Read, Ready, ResourceVersion, Skip, Uid,
+    Heartbeat, NamespaceFacts, Read, Ready, ResourceVersion, Skip, Toleration, Uid,
     claim::{ClaimName, SetFacts, Storage, Unneeded},
 };
 use crate::{
@@ -71,6 +71,8 @@ pub struct PodFacts {
     pub tolerates_not_ready: Option<i64>,
     /// `spec.terminationGracePeriodSeconds`.
     pub grace_seconds: i64,
+    /// The tolerations of taints other than Kubernetes' own, `node.kubernetes.io/*`.
+    pub tolerations: Vec<Toleration>,
     /// The last heartbeat of a program that runs in the pod and writes to it, if the pod is
     /// Terminating.
     pub heard: Option<Heartbeat>,

@@ -1,23 +1,29 @@
 //! The limits of a whole run: the mass-outage breaker and the cap. They turn `reap` into `wait`,
 //! never back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use itertools::Itertools as _;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Limits, PodContext, Policy, Reason, ReasonCode, Tie, Verdict, unread_facts};
 use crate::{
     facts::{
-        ClaimFacts, ClusterFacts, Copies, Counts, NodeCounts, NodeFacts, PodFacts, Storage, Tally,
-        Unneeded, Unread, VolumeFacts, Zone,
+        ClaimFacts, ClusterFacts, Copies, Counts, NodeCounts, NodeFacts, PodFacts, Ready, Room,
+        Storage, Tally, Toleration, Unneeded, Unread, VolumeFacts, Zone,
     },
-    words::natural,
+    words::{listed, natural},
 };
 
 /// This many NotReady nodes are not an outage yet. Otherwise one or two such nodes would prevent
 /// every delete in a small cluster. Kubernetes' node lifecycle controller uses the same two numbers
 /// in each zone (more than 2, and 55%).
 pub const MAX_NODES_IGNORED: usize = 2;
+
+/// Nodes whose kubelets fell silent within this time of each other failed together.
+const TOGETHER: SignedDuration = SignedDuration::from_mins(2);
+/// The most taints that a sentence names.
+const MAX_TAINTS_NAMED: usize = 3;
 
 /// A pod, the reason that the rules give, and the limit, if any. The limit does not replace the
 /// reason.
@@ -52,8 +58,10 @@ pub struct Foreseen {
 pub enum Limit {
     /// Too many nodes are NotReady, of all nodes or of one zone. Holds how many, as a phrase.
     MassOutage(String),
-    /// No pod could start elsewhere. Holds the node's name if it is the cluster's only node.
-    NoRoom(Option<String>),
+    /// The pod's node failed together with others. Holds how many, and the value of `--max-failed-together`.
+    FailedTogether { nodes: usize, most: usize },
+    /// No pod could start elsewhere. Holds why not, as a phrase.
+    NoRoom(String),
     /// A fact that affects the whole run is not known. Holds the fact and the cause, as a phrase.
     Unread(String),
     /// The pod is over the cap. Holds the value of `--max-deletes`.
@@ -72,6 +80,10 @@ pub struct Plan {
     pub hold: Option<Limit>,
     /// The limits that hold single zones, if no limit holds the whole run.
     pub zones: BTreeMap<Zone, Limit>,
+    /// The limits that hold nodes that failed together, by the node's name.
+    pub together: BTreeMap<String, Limit>,
+    /// The nodes that are known to be off: only an unread fact about the whole run holds their pods.
+    pub fenced: BTreeSet<String>,
 }
 
 impl Judged {
@@ -191,16 +203,24 @@ impl Plan {
                 )
             });
         }
-        let hold = limit_of_run(facts, limits.max_not_ready_percent);
+        let is_due = |it: &&Judged| it.reason.verdict() == Verdict::Reap;
+        let hold = limit_of_run(facts, limits.max_not_ready_percent)
+            .or_else(|| no_room(facts, pods.iter().filter(is_due)));
         let zones = match hold {
-            None => limits_of_zones(&facts.node_counts, limits.max_not_ready_percent),
+            None | Some(Limit::NoRoom(_)) => {
+                limits_of_zones(&facts.node_counts, limits.max_not_ready_percent)
+            }
             Some(_) => BTreeMap::new(),
         };
+        let is_fenced = |node: &&NodeFacts| node.fenced(facts.now).is_some();
+        let fenced = facts.known_nodes().filter(is_fenced);
         let plan = Self {
             pods: Vec::new(),
             not_evicted: Vec::new(),
             hold,
             zones,
+            together: failed_together(facts, limits.max_failed_together),
+            fenced: fenced.map(|node| node.name.clone()).collect(),
         };
         let (mut taken, most) = (0, limits.max_deletes.unwrap_or(usize::MAX));
         for judged in pods
@@ -214,11 +234,22 @@ impl Plan {
                 taken += 1;
             }
         }
+        let will_be_due = |it: &&Judged| {
+            let foreseen = it.foreseen.as_ref().map(|it| &it.reason);
+            let mut reasons = foreseen.into_iter().chain([&it.reason]);
+            reasons.any(|reason| reason.verdict() == Verdict::Reap)
+        };
+        let then = pods.iter().chain(&not_evicted).filter(will_be_due);
+        let no_room = no_room(facts, then);
         for Judged { pod, foreseen, .. } in pods.iter_mut().chain(&mut not_evicted) {
             let reaps = |it: &&mut Foreseen| it.reason.verdict() == Verdict::Reap;
-            if let Some(foreseen) = foreseen.as_mut().filter(reaps) {
-                let node = facts.known_node(pod);
-                foreseen.limit = node.and_then(|node| plan.limit_of(node)).cloned();
+            if let Some(foreseen) = foreseen.as_mut().filter(reaps)
+                && let Some(node) = facts.known_node(pod)
+            {
+                let no_room = no_room
+                    .as_ref()
+                    .filter(|_| !plan.fenced.contains(&node.name));
+                foreseen.limit = plan.limit_of(node).or(no_room).cloned();
             }
         }
         for judged in &mut pods {
@@ -235,8 +266,14 @@ impl Plan {
 
     /// Returns the limit that holds the pods of `node`, if there is one.
     pub fn limit_of(&self, node: &NodeFacts) -> Option<&Limit> {
-        let of_zone = || self.zones.get(node.zone.as_ref()?);
-        self.hold.as_ref().or_else(of_zone)
+        let (of_run, of_zone) = (self.hold.as_ref(), || self.zones.get(node.zone.as_ref()?));
+        let together = || self.together.get(&node.name);
+        match of_run {
+            Some(Limit::Unread(_)) => of_run,
+            _ if self.fenced.contains(&node.name) => None,
+            Some(Limit::NoRoom(_)) => of_zone().or_else(together).or(of_run),
+            _ => of_run.or_else(of_zone).or_else(together),
+        }
     }
 
     /// Lists the pods to reap, in the order of the plan.
@@ -251,7 +288,9 @@ impl Limit {
     /// Returns the code of the limit.
     pub fn code(&self) -> ReasonCode {
         match self {
-            Self::MassOutage(_) | Self::NoRoom(_) => ReasonCode::MassOutage,
+            Self::MassOutage(_) => ReasonCode::MassOutage,
+            Self::FailedTogether { .. } => ReasonCode::FailedTogether,
+            Self::NoRoom(_) => ReasonCode::NoRoom,
             Self::Unread(_) => ReasonCode::FactsUnread,
             Self::OverCap(_) => ReasonCode::OverCap,
         }
@@ -260,10 +299,10 @@ impl Limit {
     /// Returns the state that triggers the limit, as a phrase.
     pub fn state(&self) -> String {
         match self {
-            Self::MassOutage(state) | Self::Unread(state) => state.clone(),
-            Self::NoRoom(Some(only)) => format!("{only} is the only node: nothing can start elsewhere"),
-            Self::NoRoom(None) => "No pod could start elsewhere: every other node is NotReady, cordoned, reserved for the cluster itself or a leaf node"
-                .to_owned(),
+            Self::MassOutage(state) | Self::NoRoom(state) | Self::Unread(state) => state.clone(),
+            Self::FailedTogether { nodes, most } => {
+                format!("{nodes} nodes failed within two minutes, and the limit is {most}")
+            }
             Self::OverCap(most) => format!("--max-deletes is {most}"),
         }
     }
@@ -274,6 +313,9 @@ impl Limit {
         match self {
             Self::MassOutage(_) => format!(
                 "{state}. The pods wait: when that many nodes fail, the cause is more often the API server or the network than the nodes."
+            ),
+            Self::FailedTogether { .. } => format!(
+                "{state}. The pods wait: a switch, a rack or a host may be the cause, and the machines may run. Confirm those that you found off."
             ),
             Self::NoRoom(_) => format!("{state}."),
             Self::Unread(_) => unread_facts(&state),
@@ -289,20 +331,92 @@ fn limit_of_run(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
         return Some(Limit::Unread(format!("the time: {clock}")));
     }
     match &facts.node_counts {
-        _ if max_percent >= 100 => None,
         NodeCounts::NotNeeded => None,
         NodeCounts::Unread(Unread(cause)) => Some(Limit::Unread(format!(
             "the number of NotReady nodes, which the breaker needs: {cause}"
         ))),
-        NodeCounts::Counted(counts) if !counts.room => {
-            let only = facts.known_nodes().next().filter(|_| facts.node_count == 1);
-            Some(Limit::NoRoom(only.map(|node| node.name.clone())))
-        }
+        _ if max_percent >= 100 => None,
         NodeCounts::Counted(Counts { all, workers, .. }) => {
             let of_workers = || too_many(*workers, "worker nodes", max_percent);
             too_many(*all, "nodes", max_percent).or_else(of_workers)
         }
     }
+}
+
+/// Returns the limit of each node that failed together with others, by its name: more than `most` real nodes whose kubelets
+/// fell silent lie in one window of [`TOGETHER`]. A node that could not be read may be in every window.
+fn failed_together(facts: &ClusterFacts, most: Option<usize>) -> BTreeMap<String, Limit> {
+    let Some(most) = most else {
+        return BTreeMap::new();
+    };
+    let silent = facts
+        .known_nodes()
+        .filter(|node| node.ready == Ready::Unknown && node.leaf.is_none())
+        .filter_map(|node| Some((node.not_ready_since(facts.now)?, &node.name)));
+    let silent = silent.sorted().collect_vec();
+    // The number of nodes in the largest window of each.
+    let (mut together, mut end) = (BTreeMap::<_, usize>::new(), 0);
+    for (first, (since, _)) in silent.iter().enumerate() {
+        let is_within = |(at, _): &(Timestamp, _)| at.duration_since(*since) <= TOGETHER;
+        let nodes = silent[first..].partition_point(is_within);
+        // A window within the one before adds nothing.
+        if first + nodes > end {
+            end = first + nodes;
+            for (_, name) in &silent[first..end] {
+                let largest = together.entry(*name).or_default();
+                *largest = nodes.max(*largest);
+            }
+        }
+    }
+    let unread = &facts.unread_nodes;
+    let limit = |nodes: usize| match unread.first() {
+        _ if nodes > most => Some(Limit::FailedTogether { nodes, most }),
+        Some(name) if nodes + unread.len() > most => Some(Limit::Unread(format!(
+            "whether more than {most} nodes failed together: node {name} could not be read"
+        ))),
+        _ => None,
+    };
+    let held = together.into_iter();
+    held.filter_map(|(name, nodes)| Some((name.clone(), limit(nodes)?)))
+        .collect()
+}
+
+/// Returns the limit if a pod that is `due` would restart elsewhere, and none of these pods could start on any other node.
+fn no_room<'a>(facts: &ClusterFacts, due: impl Iterator<Item = &'a Judged>) -> Option<Limit> {
+    let NodeCounts::Counted(Counts { rooms, .. }) = &facts.node_counts else {
+        return None;
+    };
+    let restarts = due.filter(|it| {
+        let of_daemon_set = it.pod.made_by("DaemonSet", "apps");
+        it.pod.controller.is_some() && !of_daemon_set && it.unneeded().is_none()
+    });
+    // Many pods have the same tolerations.
+    let restarts = restarts.map(|it| &it.pod.tolerations);
+    let restarts = restarts.collect::<BTreeSet<_>>();
+    let starts = |tolerations: &[Toleration], room: &Room| {
+        let mut closed_by = room.iter();
+        closed_by.all(|taint| tolerations.iter().any(|it| it.tolerates(taint)))
+    };
+    let can_start = |all: &&Vec<Toleration>| rooms.iter().any(|room| starts(all, room));
+    if restarts.is_empty() || restarts.iter().any(can_start) {
+        return None;
+    }
+    let only = facts.known_nodes().next().filter(|_| facts.node_count == 1);
+    let taints = rooms.iter().flatten().map(|taint| taint.key.as_str());
+    let taints = listed(&taints.unique().collect_vec(), MAX_TAINTS_NAMED);
+    Some(Limit::NoRoom(match only {
+        Some(only) => format!(
+            "{} is the only node: nothing can start elsewhere",
+            only.name
+        ),
+        None if taints.is_empty() => {
+            "No pod could start elsewhere: every other node is NotReady, cordoned or a leaf node"
+                .to_owned()
+        }
+        None => format!(
+            "No pod could start elsewhere: every other node is NotReady, cordoned, a leaf node, or has a taint that no such pod tolerates ({taints})"
+        ),
+    }))
 }
 
 fn limits_of_zones(node_counts: &NodeCounts, max_percent: u8) -> BTreeMap<Zone, Limit> {

@@ -44,16 +44,24 @@ pub struct Limits {
     /// Maximum number of pods to delete in one run, the longest overdue first; 0 means no limit
     // With the full path `std::option::Option`, clap takes `None` for a value of the option, not
     // for its absence.
-    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_cap)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_count)]
     #[serde(serialize_with = "or_zero")]
     #[cfg_attr(test, schemars(with = "usize"))]
     pub max_deletes: std::option::Option<usize>,
 
-    /// Mass-outage breaker. Delete nothing in two cases: more than 2 nodes are NotReady and make up at
-    /// least this percentage of all nodes or of the workers; or no other node could start a pod. If
-    /// only one zone reaches the percentage, only its pods wait. 100 turns the breaker off: only if you have SEEN the nodes off
+    /// Mass-outage breaker. Delete nothing if more than 2 nodes are NotReady and make up at least this
+    /// percentage of all nodes or of the workers. If only one zone reaches the percentage, only its pods
+    /// wait. 100 turns the breaker off: only if you have SEEN the nodes off
     #[arg(long, value_name = "1-100", default_value_t = 55, value_parser = parse_percent)]
     pub max_not_ready_percent: u8,
+
+    /// Delete no pods of nodes that failed together: of more nodes than this, whose kubelets fell silent within two
+    /// minutes. A switch, a rack or a host may be the cause, and the machines may run. Confirm those
+    /// that you found off. 0 means no limit
+    #[arg(long, value_name = "N", default_value = "2", value_parser = parse_count)]
+    #[serde(serialize_with = "or_zero")]
+    #[cfg_attr(test, schemars(with = "usize"))]
+    pub max_failed_together: std::option::Option<usize>,
 }
 
 fn in_seconds<S: Serializer>(span: &SignedDuration, to: S) -> Result<S::Ok, S::Error> {
@@ -152,11 +160,11 @@ pub fn kind(text: &str) -> Result<String, String> {
 }
 
 #[expect(clippy::ref_option, reason = "serde passes the field so")]
-fn or_zero<S: Serializer>(cap: &Option<usize>, to: S) -> Result<S::Ok, S::Error> {
-    cap.unwrap_or(0).serialize(to)
+fn or_zero<S: Serializer>(most: &Option<usize>, to: S) -> Result<S::Ok, S::Error> {
+    most.unwrap_or(0).serialize(to)
 }
 
-fn parse_cap(text: &str) -> Result<Option<usize>, &'static str> {
+fn parse_count(text: &str) -> Result<Option<usize>, &'static str> {
     let count = text.trim().parse().ok();
     let count = count.ok_or("write a whole number such as 50; 0 is no limit")?;
     Ok((count > 0).then_some(count))

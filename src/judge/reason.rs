@@ -125,7 +125,11 @@ reasons! {
     Stuck = "stuck-on-not-ready-node" => Reap,
         "It is stuck Terminating on a NotReady node, and no other rule keeps it.";
     MassOutage = "mass-outage" => Wait,
-        "[The breaker](decisions.md#limits) holds the pod: too many nodes are NotReady, of all or of its zone, or no other node could start a pod.";
+        "[The breaker](decisions.md#limits) holds the pod: too many nodes are NotReady, of all or of its zone.";
+    FailedTogether = "failed-together" => Wait,
+        "Its node and others fell silent within two minutes, and these are more than --max-failed-together. [The cause](decisions.md#limits) may be a switch, a rack or a host, and the machines may run.";
+    NoRoom = "no-room" => Wait,
+        "A pod would restart elsewhere, and [no other node](decisions.md#limits) could start one: none is Ready, not cordoned, and free of taints that none of these pods tolerates.";
     OverCap = "over-cap" => Wait,
         "A run deletes at most --max-deletes pods, and others were overdue for longer.";
 }

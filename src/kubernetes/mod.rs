@@ -45,7 +45,7 @@ mod volume;
 pub use self::lease::{HolderPod, Holders, LeasesByNode, RawLease};
 pub use self::marks::KOSMOS_PREFIX;
 pub use self::meta::{Malformed, Meta, RawKind, RawList, RawTable, full_name, malformed};
-pub use self::node::{CONFIRMED_OFF, CONTROL_PLANE, ETCD, NodeObjects, RawNode, is_of_cluster};
+pub use self::node::{CONFIRMED_OFF, NodeObjects, RawNode, Roles};
 pub use self::pod::RawPod;
 pub use self::volume::{RawAttachment, RawClaim, RawDriver, RawStatefulSet, RawVolume};
 

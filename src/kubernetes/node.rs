@@ -13,7 +13,7 @@ use super::{
 use crate::{
     facts::{
         Counts, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE,
-        Read, Ready, SignBy, ZONE_LABELS, Zone, not_ready_since,
+        Read, Ready, Room, SignBy, Taint, ZONE_LABELS, Zone, not_ready_since,
     },
     judge::Policy,
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
@@ -21,13 +21,22 @@ use crate::{
 
 /// The prefix of the labels that give a node a role. The taint of a role has the same key.
 const ROLE: &str = "node-role.kubernetes.io/";
-/// The names of the control-plane role: since Kubernetes 1.20, before, and in RKE.
-pub const CONTROL_PLANE: [&str; 3] = ["control-plane", "master", "controlplane"];
+/// The names of the control-plane role: since Kubernetes 1.20, before, in RKE, of `OpenShift`'s third member of etcd,
+/// and that of [`MICROK8S`].
+const CONTROL_PLANE: [&str; 5] = [
+    "control-plane",
+    "master",
+    "controlplane",
+    "arbiter",
+    "microk8s-controlplane",
+];
 /// The role of a node that runs a member of etcd.
-pub const ETCD: &str = "etcd";
+const ETCD: &str = "etcd";
+/// The label of `MicroK8s`' control plane, which kubectl's column of roles does not show.
+const MICROK8S: &str = "node.kubernetes.io/microk8s-controlplane";
 
-/// The taint of a pool for critical add-ons.
-const CRITICAL_ADDONS: &str = "CriticalAddonsOnly";
+/// The prefix of the taints that Kubernetes sets by itself.
+pub const TAINTS_OF_KUBERNETES: &str = "node.kubernetes.io/";
 
 /// The conditions that node-problem-detector writes, on the node's
 /// own machine. `NetworkUnavailable` and Harvester's `Drained` are
@@ -77,13 +86,13 @@ raw! {
     }
 
     struct NodeSpec {
-        taints: Vec<Taint>,
+        taints: Vec<RawTaint>,
         unschedulable: bool,
         #[serde(rename = "providerID")]
         provider_id: String,
     }
 
-    struct Taint {
+    struct RawTaint {
         key: String,
         value: String,
         effect: String,
@@ -123,11 +132,11 @@ impl RawNode {
         });
         let taints = &mut self.spec.taints;
         taints.retain(|taint| ![NOT_READY, UNREACHABLE].contains(&taint.key.as_str()));
-        taints.extend(["NoSchedule", "NoExecute"].map(|effect| Taint {
+        taints.extend(["NoSchedule", "NoExecute"].map(|effect| RawTaint {
             key: UNREACHABLE.to_owned(),
             effect: effect.to_owned(),
             time_added: Some(at),
-            ..Taint::default()
+            ..RawTaint::default()
         }));
     }
 
@@ -136,29 +145,29 @@ impl RawNode {
         self.leaf(selectors).is_some()
     }
 
-    /// Lists the node's roles, as kubectl's column shows them.
-    pub fn roles(&self) -> impl Iterator<Item = &str> {
+    /// Returns the node's roles.
+    pub fn roles(&self) -> Roles {
         let labels = self.metadata.labels.iter();
-        labels.filter_map(|(key, value)| match key.as_str() {
+        let roles = labels.filter_map(|(key, value)| match key.as_str() {
             "kubernetes.io/role" => Some(value.as_str()),
-            key => role(key),
-        })
+            MICROK8S => key.strip_prefix("node.kubernetes.io/"),
+            key => key.strip_prefix(ROLE),
+        });
+        Roles::named(roles)
     }
 
-    /// Reports whether the node has the control-plane role.
-    fn control_plane(&self) -> bool {
-        let mut roles = self.metadata.labels.keys().filter_map(|key| role(key));
-        roles.any(|role| CONTROL_PLANE.contains(&role))
-    }
-
-    /// Reports whether nothing keeps new pods off the node: the node is not cordoned, and no taint
-    /// reserves it for the cluster itself.
-    fn is_open(&self) -> bool {
-        let reserves = |taint: &Taint| {
-            taint.key == CRITICAL_ADDONS || role(&taint.key).is_some_and(is_of_cluster)
+    /// Returns the taints that a pod has to tolerate to start on the node; `None` if the node is cordoned. Kubernetes
+    /// sets and removes its own taints by itself, so they close no node.
+    fn room(&self) -> Option<Room> {
+        let closes = |taint: &&RawTaint| {
+            taint.effect != "PreferNoSchedule" && !taint.key.starts_with(TAINTS_OF_KUBERNETES)
         };
-        let mut kept_off = self.spec.taints.iter().filter(|taint| reserves(taint));
-        !self.spec.unschedulable && !kept_off.any(|taint| taint.effect != "PreferNoSchedule")
+        let closed_by = self.spec.taints.iter().filter(closes).map(|taint| Taint {
+            key: taint.key.clone(),
+            value: taint.value.clone(),
+            effect: taint.effect.clone(),
+        });
+        (!self.spec.unschedulable).then(|| closed_by.collect())
     }
 
     /// Returns the marks of a leaf node, from the table, the node's name and the user's selectors;
@@ -229,7 +238,7 @@ impl RawNode {
         }
     }
 
-    fn taints<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Taint> {
+    fn taints<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a RawTaint> {
         self.spec
             .taints
             .iter()
@@ -383,13 +392,13 @@ impl RawNode {
         }
         let is_ready = self.ready() == Ready::True;
         counts.all.add(is_ready);
-        if !self.control_plane() {
+        if !self.roles().control_plane {
             counts.workers.add(is_ready);
         }
         if let Some(zone) = self.zone() {
             counts.zones.entry(zone).or_default().add(is_ready);
         }
-        counts.room |= is_ready && self.is_open();
+        counts.rooms.extend(self.room().filter(|_| is_ready));
     }
 }
 
@@ -443,8 +452,8 @@ impl NodeObjects {
             out_of_service: node.taints(OUT_OF_SERVICE).next().is_some(),
             is_deleted: node.metadata.terminating(),
             leaf: node.leaf(&policy.node_selectors),
-            control_plane: node.control_plane(),
-            open: node.is_open(),
+            control_plane: node.roles().control_plane,
+            open: node.room().is_some_and(|closed_by| closed_by.is_empty()),
             opted_out: node.metadata.opted_out(),
             name,
         };
@@ -476,15 +485,23 @@ impl NodeObjects {
     }
 }
 
-/// Returns the role that the key of a label or taint names.
-fn role(key: &str) -> Option<&str> {
-    key.strip_prefix(ROLE)
+/// The roles of a node that the rules know.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Roles {
+    /// It has the role of the control plane.
+    pub control_plane: bool,
+    /// It has the role of etcd, as on nodes of RKE2 and Kamaji.
+    pub etcd: bool,
 }
 
-/// Reports whether nodes of the role are for the programs of the cluster itself: the control plane, or
-/// etcd as on nodes of RKE2 and Kamaji.
-pub fn is_of_cluster(role: &str) -> bool {
-    role == ETCD || CONTROL_PLANE.contains(&role)
+impl Roles {
+    /// Returns the roles of these names.
+    pub fn named<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        names.fold(Self::default(), |roles, name| Self {
+            control_plane: roles.control_plane || CONTROL_PLANE.contains(&name),
+            etcd: roles.etcd || name == ETCD,
+        })
+    }
 }
 
 /// Finds the cause that the kubelet reports in the message of a `Ready` condition. The kubelet joins

@@ -15,11 +15,12 @@ use super::{
         MAX_ITEMS_KEPT, MIRROR, Malformed, Meta, OwnerReference, Written, cut, full_name, given,
         required,
     },
+    node::TAINTS_OF_KUBERNETES,
 };
 use crate::{
     facts::{
         ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Read,
-        Ready, SignBy, Unread,
+        Ready, SignBy, Taint, Toleration, Unread,
     },
     words::{Foreign, name},
 };
@@ -30,6 +31,8 @@ pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// The key of the taint of a node whose kubelet says that it is not Ready.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const TAINTS: [&str; 2] = [UNREACHABLE, NOT_READY];
+/// The most characters of the key and the value of a taint.
+const MAX_TAINT_CHARS: usize = 253 + 1 + 63 + 63;
 /// How many seconds a pod tolerates either taint if it does not say so itself. Kubernetes writes
 /// this toleration into each new pod.
 const DEFAULT_TOLERATION_SECONDS: i64 = 300;
@@ -70,7 +73,7 @@ raw! {
         tolerations: Tolerations,
     }
 
-    struct Toleration {
+    struct RawToleration {
         key: String,
         operator: String,
         value: String,
@@ -145,30 +148,55 @@ impl<'de> Deserialize<'de> for Volumes {
     }
 }
 
-/// For how many seconds the pod tolerates each of the taints of [`TAINTS`]; `None` is forever. The
-/// first toleration that matches is used, as in Kubernetes.
 #[derive(Debug, Clone)]
-struct Tolerations([Option<i64>; 2]);
+struct Tolerations {
+    /// For how many seconds the pod tolerates each of the taints of [`TAINTS`]; `None` is forever. The
+    /// first toleration that matches is used, as in Kubernetes.
+    seconds: [Option<i64>; 2],
+    /// Those of other taints, up to the limit: one more lets pods start on more nodes, so one less keeps them.
+    of_others: Vec<Toleration>,
+}
 
 impl Default for Tolerations {
     fn default() -> Self {
-        Self([Some(DEFAULT_TOLERATION_SECONDS); 2])
+        Self {
+            seconds: [Some(DEFAULT_TOLERATION_SECONDS); 2],
+            of_others: Vec::new(),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Tolerations {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let add = |kept: &mut [Option<Option<i64>>; 2], toleration: Toleration| {
-            for (kept, taint) in kept.iter_mut().zip(TAINTS) {
-                if kept.is_none() && toleration.matches(taint) {
-                    *kept = Some(toleration.seconds);
+        type Kept = ([Option<Option<i64>>; 2], Vec<Toleration>);
+        let add = |(first, of_others): &mut Kept, raw: RawToleration| {
+            let toleration = Toleration {
+                key: raw.key,
+                operator: raw.operator,
+                value: raw.value,
+                effect: raw.effect,
+            };
+            for (first, key) in first.iter_mut().zip(TAINTS) {
+                let taint = Taint {
+                    key: key.to_owned(),
+                    value: String::new(),
+                    effect: "NoExecute".to_owned(),
+                };
+                if first.is_none() && toleration.tolerates(&taint) {
+                    *first = Some(raw.seconds);
                 }
             }
+            let is_short = toleration.key.len() + toleration.value.len() <= MAX_TAINT_CHARS;
+            let of_kubernetes = toleration.key.starts_with(TAINTS_OF_KUBERNETES);
+            if !of_kubernetes && is_short && of_others.len() < MAX_ITEMS_KEPT {
+                of_others.push(toleration);
+            }
         };
-        let kept = folded(from, add)?;
-        Ok(Self(kept.map(|seconds| {
-            seconds.unwrap_or(Some(DEFAULT_TOLERATION_SECONDS))
-        })))
+        let (first, of_others) = folded(from, add)?;
+        Ok(Self {
+            seconds: first.map(|seconds| seconds.unwrap_or(Some(DEFAULT_TOLERATION_SECONDS))),
+            of_others,
+        })
     }
 }
 
@@ -193,20 +221,6 @@ pub fn kind_of_disk(is_of: [bool; 3]) -> Option<&'static str> {
     let kinds = ["Fibre Channel", "iSCSI", "a flexVolume"];
     let mut found = kinds.into_iter().zip(is_of);
     found.find_map(|(kind, is_it)| is_it.then_some(kind))
-}
-
-impl Toleration {
-    /// Reports whether the toleration matches the `NoExecute` taint of that key, which has no
-    /// value. The rule is that of Kubernetes.
-    fn matches(&self, taint: &str) -> bool {
-        ["", "NoExecute"].contains(&self.effect.as_str())
-            && ["", taint].contains(&self.key.as_str())
-            && match self.operator.as_str() {
-                "Exists" => true,
-                "" | "Equal" => self.value.is_empty(),
-                _ => false,
-            }
-    }
 }
 
 impl Status {
@@ -443,7 +457,7 @@ impl RawPod {
             let name = full_name("", &name(volume.name.clone()), "without a name");
             Some(format!("its volume {name} is {}", volume.disk()?))
         });
-        let Tolerations([tolerates_silence, tolerates_not_ready]) = spec.tolerations;
+        let [tolerates_silence, tolerates_not_ready] = spec.tolerations.seconds;
         PodFacts {
             name: metadata.name.clone(),
             namespace: metadata.namespace.clone(),
@@ -479,6 +493,7 @@ impl RawPod {
             grace_seconds: spec
                 .termination_grace_period_seconds
                 .unwrap_or(DEFAULT_GRACE_SECONDS),
+            tolerations: spec.tolerations.of_others.clone(),
             heard: self.heard(),
             lacks: self.check().err(),
         }

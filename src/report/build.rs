@@ -59,7 +59,7 @@ impl RunRecord<'_> {
             guard: settings.guard(),
             breaker: self.limit().map(|limit| BreakerEntry {
                 reason: limit.code(),
-                detail: self.limits().map(Limit::state).join("; "),
+                detail: self.limits().map(Limit::state).unique().join("; "),
                 zones: plan.zones.keys().map(Zone::to_string).collect(),
                 held: plan.pods.iter().filter(|it| is_held(it)).count(),
             }),

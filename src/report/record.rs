@@ -55,12 +55,30 @@ impl<'a> RunRecord<'a> {
 }
 
 impl RunRecord<'_> {
-    /// Lists the limits that hold the whole run or some zones.
+    /// Lists the limits that hold the whole run, some zones or some nodes.
     pub(crate) fn limits(&self) -> impl Iterator<Item = &Limit> {
-        self.plan.hold.iter().chain(self.plan.zones.values())
+        let of_parts = self.plan.zones.values().chain(self.plan.together.values());
+        self.plan.hold.iter().chain(of_parts)
     }
 
-    /// Returns the limit that holds the run, or the first that holds a zone.
+    /// Lists the nodes that each limit on nodes that failed together holds, in natural order, unless the breaker does.
+    pub(crate) fn held_together(&self) -> Vec<(&Limit, Vec<&str>)> {
+        let mut held = Vec::<(&Limit, Vec<&str>)>::new();
+        let together = self.plan.together.iter();
+        let together = together.filter(|(name, limit)| {
+            let node = self.facts.known(name);
+            node.and_then(|node| self.plan.limit_of(node)) == Some(limit)
+        });
+        for (name, limit) in together.sorted_by_cached_key(|(name, _)| natural(name)) {
+            match held.iter_mut().find(|(of, _)| *of == limit) {
+                Some((_, names)) => names.push(name),
+                None => held.push((limit, vec![name])),
+            }
+        }
+        held
+    }
+
+    /// Returns the limit that holds the run, or the first that holds a part of it.
     pub(crate) fn limit(&self) -> Option<&Limit> {
         self.limits().next()
     }
@@ -72,7 +90,7 @@ impl RunRecord<'_> {
             || self.history.needing_you().next().is_some();
         if self.settings.exit_on_manual && needs_you {
             Exit::Manual
-        } else if any(|judged| judged.code() == ReasonCode::MassOutage) {
+        } else if any(|judged| is_held(judged) && judged.code() != ReasonCode::FactsUnread) {
             Exit::Held
         } else if !self.facts.errors.is_empty()
             || any(|judged| judged.code() == ReasonCode::FactsUnread)

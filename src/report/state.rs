@@ -14,7 +14,7 @@ use crate::{
 
 /// Nodes that fail within this time of each other fail together. The node controller may notice one
 /// node up to 15 s before another.
-pub(super) const TOGETHER: SignedDuration = SignedDuration::from_mins(1);
+const TOGETHER: SignedDuration = SignedDuration::from_mins(1);
 
 /// The state of a node that is not Ready, the most urgent first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -34,7 +34,7 @@ fn holds() -> [(&'static str, Value); 7] {
         ("/properties/exitCode", codes(exits)),
         (
             "/$defs/BreakerEntry/properties/reason",
-            codes(["mass-outage", "facts-unread"]),
+            codes(["mass-outage", "failed-together", "no-room", "facts-unread"]),
         ),
         (
             "/$defs/NodeEntry/properties/ready",

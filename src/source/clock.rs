@@ -18,7 +18,7 @@ const MAX_RENEWAL_AGE: SignedDuration = SignedDuration::from_mins(5);
 pub struct ReadyNodes {
     /// Why the API server's clock is not trusted, as a phrase; `None` if it is trusted.
     pub clock: Option<String>,
-    /// Whether pods can start on the first of these nodes.
+    /// Whether any pod can start on one of these nodes.
     pub room: bool,
     /// The boot IDs of these nodes.
     pub boot_ids: BTreeSet<String>,
@@ -26,14 +26,14 @@ pub struct ReadyNodes {
 
 impl<S: Source> Reader<'_, S> {
     /// Compares the API server's clock with the leases of some Ready nodes, until one node has just
-    /// renewed its lease, also by its own clock. If there is no Ready node to compare with, the
+    /// renewed its lease, also by its own clock, and pods can start on one. If there is no Ready node to compare with, the
     /// clock is trusted.
     pub(super) async fn ready_nodes(&self, ready: &[String], now: Timestamp) -> ReadyNodes {
         let is_recent = |at: Timestamp| now.duration_since(at) < MAX_RENEWAL_AGE;
         let (mut found, mut compared, mut unread) = (ReadyNodes::default(), 0, None);
-        let mut old = Vec::new();
-        for (place, name) in ready.iter().enumerate() {
-            if compared == MAX_NODES_COMPARED {
+        let (mut old, mut is_right) = (Vec::new(), false);
+        for name in ready {
+            if compared == MAX_NODES_COMPARED || is_right && found.room {
                 break;
             }
             let node = match self.node(name).await {
@@ -47,16 +47,19 @@ impl<S: Source> Reader<'_, S> {
             if node.leaf.is_some() || node.ready != Ready::True {
                 continue;
             }
-            found.room |= place == 0 && node.open;
+            found.room |= node.open;
             found.boot_ids.extend(node.boot_id);
             compared += usize::from(node.renewed.is_some() || node.unread_lease.is_some());
             unread = node.unread_lease.or(unread);
             let stamped = node.renewed.and_then(|renewal| renewal.stamped);
             match node.renewed.and_then(|renewal| renewal.renew_time) {
-                Some(renewed) if is_recent(renewed) => return found,
+                Some(renewed) if is_recent(renewed) => is_right = true,
                 Some(renewed) => old.push((name, renewed, stamped)),
                 None => {}
             }
+        }
+        if is_right {
+            return found;
         }
         let Some((name, renewed, _)) = old.first() else {
             found.clock =

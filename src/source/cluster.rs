@@ -13,8 +13,7 @@ use crate::{
     facts::{Namespaces, PodsOf},
     history::CONFIG_MAP,
     kubernetes::{
-        Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawConfigMap, RawNode, RawPod,
-        is_of_cluster,
+        Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawConfigMap, RawNode, RawPod, Roles,
     },
     selector::NodeSelectors,
 };
@@ -41,11 +40,11 @@ impl Source for Cluster {
                 name: name.to_owned(),
                 is_ready: words.next() == Some("Ready")
                     && words.all(|word| word == "SchedulingDisabled"),
-                roles: roles.to_owned(),
+                roles: Roles::named(roles.split(',')),
             };
             let is_open = status == "Ready"
                 && !name.starts_with(KOSMOS_PREFIX)
-                && !roles.split(',').any(is_of_cluster);
+                && row.roles == Roles::default();
             rows.push((row, is_open));
         };
         let read = self.rows::<RawNode, _, 3>(["Name", "Status", "Roles"], add_node);

@@ -125,16 +125,16 @@ pub(super) fn not_ready_nodes(facts: &mut ClusterFacts) -> impl Iterator<Item = 
 pub(super) fn note_etcd(facts: &mut ClusterFacts, rows: &NodeRows, lists: &PodLists) {
     let ran_it = |row: &NodeRow| {
         let has_pod = || on_node(lists, &row.name).is_some_and(|pods| pods.etcd);
-        !row.is_ready && (row.is_of_etcd() || has_pod())
+        !row.is_ready && (row.roles.etcd || has_pod())
     };
-    let has_role = rows.nodes.iter().any(NodeRow::is_of_etcd);
+    let has_role = rows.nodes.iter().any(|row| row.roles.etcd);
     let is_member = |row: &&NodeRow| {
         if has_role {
-            return row.is_of_etcd() || ran_it(row);
+            return row.roles.etcd || ran_it(row);
         }
         // Etcd may run on a node whose pods could not be listed, if it has no role of its own.
         let is_unlisted = || on_node(lists, &row.name).is_none_or(|pods| pods.unread.is_some());
-        row.is_of_control_plane() || ran_it(row) || !row.is_ready && is_unlisted()
+        row.roles.control_plane || ran_it(row) || !row.is_ready && is_unlisted()
     };
     let members = rows.nodes.iter().filter(is_member).collect_vec();
     let quorum = Quorum {

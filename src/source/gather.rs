@@ -78,6 +78,8 @@ pub async fn gather<S: Source>(
             reader.pods(list, is_not_ready(list)).await
         }),
     );
+    let unread = nodes.iter().filter(|(_, node)| node.is_err());
+    facts.unread_nodes = unread.map(|(name, _)| name.clone()).collect();
     facts.nodes = nodes;
     facts.attachments = Attachments(attachments);
     let all = facts.attachments.0.iter_mut();
@@ -122,10 +124,12 @@ pub async fn gather<S: Source>(
         reader.read("Leases", source.other_leases(&holders)),
     );
     facts.clock = ready_nodes.clock;
-    if not_ready.len() > MAX_NODES_IGNORED || !ready_nodes.room {
+    let may_be_outage =
+        not_ready.len() > MAX_NODES_IGNORED && settings.limits.max_not_ready_percent < 100;
+    if may_be_outage || !ready_nodes.room {
         let leaf = &policy.node_selectors;
         let add = |counts: &mut _, node: RawNode| node.count(counts, leaf);
-        let counts = reader.read("all nodes, for the breaker", source.objects(add));
+        let counts = reader.read("all nodes, for the limits", source.objects(add));
         let counts = counts.await;
         facts.node_counts = counts.map_or_else(NodeCounts::Unread, NodeCounts::Counted);
     }

@@ -21,7 +21,7 @@ use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
     facts::{ClusterFacts, Namespaces, PodFacts, PodsOf, ReadError, Storage},
-    kubernetes::{CONTROL_PLANE, ETCD, Holders, LeasesByNode, NodeObjects, RawConfigMap, RawPod},
+    kubernetes::{Holders, LeasesByNode, NodeObjects, RawConfigMap, RawPod, Roles},
     selector::NodeSelectors,
     settings::Settings,
 };
@@ -107,7 +107,7 @@ pub struct NodeRows {
     pub cluster_name: Option<String>,
     /// All nodes.
     pub nodes: Vec<NodeRow>,
-    /// Some Ready nodes, to compare the clock with. The first is one on which pods can start, to
+    /// Some Ready nodes, for the clock and for room. The first is one on which pods can start, to
     /// judge by its row, if there is such a node.
     pub ready: Vec<String>,
     /// The lists that may hold a Terminating pod, if the pods of Ready nodes are looked at too.
@@ -121,8 +121,8 @@ pub struct NodeRow {
     pub name: String,
     /// Whether the node is plainly Ready.
     pub is_ready: bool,
-    /// The node's roles, as kubectl's column shows them.
-    pub roles: String,
+    /// The node's roles, as far as kubectl's column shows them.
+    pub roles: Roles,
 }
 
 impl NodeRows {
@@ -135,20 +135,6 @@ impl NodeRows {
     pub fn not_ready(&self) -> impl Iterator<Item = &String> {
         let not_ready = self.nodes.iter().filter(|row| !row.is_ready);
         not_ready.map(|row| &row.name)
-    }
-}
-
-impl NodeRow {
-    /// Reports whether the node has the role of an etcd member.
-    pub fn is_of_etcd(&self) -> bool {
-        self.roles.split(',').any(|role| role == ETCD)
-    }
-
-    /// Reports whether the node has a role under which etcd runs if no node has its own role. If
-    /// `OpenShift` has two masters and an arbiter, all three run it.
-    pub fn is_of_control_plane(&self) -> bool {
-        let mut roles = self.roles.split(',');
-        roles.any(|role| role == "arbiter" || CONTROL_PLANE.contains(&role))
     }
 }
 

@@ -503,7 +503,7 @@ impl Source for Saved {
         let nodes = self.all().map(|node: &RawNode| NodeRow {
             name: node.metadata.name.clone(),
             is_ready: node.ready() == Ready::True,
-            roles: node.roles().join(","),
+            roles: node.roles(),
         });
         let nodes = nodes.collect_vec();
         // A moment that the user gave is not compared with the clocks of nodes.

@@ -49,7 +49,7 @@ impl<'a> Page<'a> {
         let mut texts = Vec::from_iter(plan.hold.as_ref().map(|limit| match limit {
             Limit::MassOutage(state) => format!("Nothing is deleted: {state}. That many nodes are rarely dead: look at network, power, API server."),
             Limit::Unread(what) => format!("Nothing is deleted, because this is not known: {what}."),
-            Limit::NoRoom(_) | Limit::OverCap(_) => format!("Nothing is deleted: {}.", limit.state()),
+            Limit::FailedTogether { .. } | Limit::NoRoom(_) | Limit::OverCap(_) => format!("Nothing is deleted: {}.", limit.state()),
         }));
         let zones = plan.zones.iter();
         texts.extend(
@@ -57,6 +57,13 @@ impl<'a> Page<'a> {
                 format!("Nothing is deleted in zone {zone}: {}.", limit.state())
             }),
         );
+        for (limit, nodes) in self.run.held_together() {
+            let names = listed(&nodes, NAMED);
+            texts.push(match limit {
+                Limit::Unread(what) => format!("Nothing is deleted on {names}, because this is not known: {what}."),
+                _ => format!("Nothing is deleted on {names}: {}. A switch, a rack or a host may be the cause, and then the machines may run.", limit.state()),
+            });
+        }
         let members = self.with_code(ReasonCode::EtcdMember);
         let first = members.pods.first();
         let etcd = first.and_then(|it| self.run.facts.known_node(&it.pod)?.etcd);
@@ -260,6 +267,7 @@ impl<'a> Page<'a> {
                 "As soon as fewer than {}%{of_zone} are down, runs delete again by themselves. Pods that wait for that: {held}.",
                 run.settings.limits.max_not_ready_percent
             ),
+            Limit::FailedTogether { .. } => format!("As soon as few enough of these nodes are NotReady, or you confirm one off, runs delete again by themselves. Pods that wait for that: {held}."),
             Limit::NoRoom(_) => format!("As soon as a node has room, runs delete again by themselves. Pods that wait for that: {held}."),
             Limit::Unread(_) | Limit::OverCap(_) => "The next run looks again.".to_owned(),
         });

@@ -243,11 +243,15 @@ impl RunRecord<'_> {
             let node = self.facts.known_node(&it.pod);
             it.verdict() == Verdict::Reap && self.detaches_late(it) && !self.off(node).is_empty()
         });
-        let is_outage = matches!(self.limit(), Some(Limit::MassOutage(_)));
+        let option = match self.limit() {
+            Some(Limit::MassOutage(_)) => Some("--max-not-ready-percent=100"),
+            Some(Limit::FailedTogether { .. }) => Some("--max-failed-together=0"),
+            _ => None,
+        };
         let names = members.nodes.join(" or ");
         let texts = [
             members.say(fill("power off <names> before you know that it is dead: etcd, and with it the API server, would stop.", &[&names])),
-            is_outage.then(|| "set --max-not-ready-percent=100 or force-delete a pod before you know that these nodes are off.".to_owned()),
+            option.map(|option| format!("set {option} or force-delete a pod before you know that these nodes are off.")),
             of(&is_alive).say("force-delete pods on a machine that is alive: they would run twice."),
             of(&is_kept).say("force-delete pods that need you: <pods>."),
             of(&needs_you)

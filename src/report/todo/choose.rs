@@ -21,7 +21,7 @@ use crate::{
     report::{
         NAMED, NAMES,
         record::{Damage, RunRecord, clock, is_local},
-        state::{State, TOGETHER},
+        state::State,
     },
     selector::Target,
     words::{human_duration, joined, listed, natural, prefixed},
@@ -92,7 +92,25 @@ impl RunRecord<'_> {
                     "Suspend the CronJob, and reach one of <names> by ssh or at its console.";
                 todos.push(Todo::new(Reach, fill(text, &[&down])));
                 todos.push(Todo::new(Repair, "If it runs, repair the network, and delete nothing: the kubelets end their pods themselves. Resume the CronJob when all are Ready: a run deletes on nodes that are still cut off."));
-                todos.push(Todo::new(Otherwise, "If they are off, power them on again. Only those that are off for good: set the out-of-service taint on each that you have SEEN off (book: The out-of-service taint)."));
+                todos.push(Todo::new(Otherwise, "If they are off, power them on again. Only those that are off for good: confirm each that you have SEEN off (book: Confirm that a machine is off)."));
+            }
+            Some(Limit::FailedTogether { .. }) => {
+                for (_, nodes) in self.held_together() {
+                    let names = listed(&nodes, NAMED);
+                    todos.push(Todo::new(Reach, fill("See what <names> have in common, and reach one of them by ssh or at its console. If it runs, repair the switch, the rack or the host, and power nothing off.", &[&names])));
+                    for node in nodes
+                        .iter()
+                        .take(NAMED)
+                        .filter_map(|name| facts.known(name))
+                    {
+                        let sentence = fill(
+                            "Only once you have SEEN <node> off, confirm that: the next run deletes its pods. (Each node by its own name.)",
+                            &[&node.name],
+                        );
+                        let confirm = self.kubectl.confirm_off(node);
+                        todos.push(Todo::new(Otherwise, sentence).harming(Harm::Pods, confirm));
+                    }
+                }
             }
             Some(Limit::NoRoom(_)) => {
                 todos.push(Todo::new(Reach, fill("Bring <names> back; or power it off, and add a node on which pods can start.", &[&down])));
@@ -104,21 +122,6 @@ impl RunRecord<'_> {
                 ));
             }
             Some(Limit::OverCap(_)) | None => {}
-        }
-        let groups = self.down().into_iter();
-        let failed_together = |names: &[&str]| {
-            let nodes = names.iter().filter_map(|name| facts.known(name));
-            let since = nodes.filter_map(|node| node.not_ready_since(facts.now));
-            let times = since.minmax().into_option();
-            times.is_some_and(|(first, last)| last.duration_since(first) <= TOGETHER)
-                && names.iter().all(|name| self.may_wait_for(name))
-        };
-        let groups = groups.filter(|it| it.0 == State::Down && it.1.len() > NAMED);
-        let groups = groups.filter(|(_, names)| self.limit().is_none() && failed_together(names));
-        for (_, names) in groups {
-            let text = "Suspend the CronJob, and see what <names> have in common. If it is a switch, they still run: repair it, power nothing off, and resume the CronJob.";
-            let names = listed(&names, NAMED);
-            todos.push(Todo::new(Look, fill(text, &[&names])));
         }
         for node in self.history.needing_you() {
             let is_suspect = |it: &&Reaped| it.attached || !it.is_replaced_early();
