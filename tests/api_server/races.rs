@@ -72,3 +72,37 @@ fn a_pod_that_changed_is_judged_again() {
         assert_eq!(left, outcome == "changed", "{name}");
     }
 }
+
+/// A run by hand, beside that of the CronJob, which has read the history and not yet deleted: both find their pods in it, and the one
+/// that comes last is refused its stale version first.
+#[test]
+fn a_run_by_hand_beside_another_run_loses_none_of_its_notes() {
+    let history = "/api/v1/namespaces/pod-reaper/configmaps/pod-reaper-history";
+    let cluster = fresh();
+    one_stuck(&cluster);
+    pod(&cluster, "other/stuck-1: {owner: StatefulSet stuck}");
+    until_overdue();
+    namespace(&cluster, "pod-reaper");
+    kubectl(
+        &cluster,
+        &["apply", "-f", &folder("cronjob/base/rbac.yaml")],
+    );
+    let (server, deletes) = (cluster.server(), AtomicUsize::new(0));
+    let proxy = Proxy::start(server, move |seen| {
+        if seen.method == "DELETE" && deletes.fetch_add(1, Ordering::SeqCst) == 0 {
+            let by_hand = run(&server.kubeconfig, &short("-n other"));
+            by_hand.ends(0);
+        }
+    });
+    let beside = run(&proxy.kubeconfig, &short("-n apps"));
+    beside.ends(0);
+    assert_eq!(beside.report["history"]["unread"], Value::Null);
+    let node = uid(&cluster.get(&node_path("dead")));
+    let note = cluster.get(history)["data"][&node].clone();
+    let note = serde_json::from_str::<Value>(str_of(&note)).expect("JSON");
+    let names = each(&note["pods"]).map(|pod| str_of(&pod["name"]).to_owned());
+    assert_eq!(names.sorted().collect_vec(), ["stuck-0", "stuck-1"]);
+    let seen = proxy.seen().into_iter();
+    let patches = seen.filter(|seen| seen.method == "PATCH" && seen.path.starts_with(history));
+    assert_eq!(patches.count(), 3, "before, after, and after the conflict");
+}
