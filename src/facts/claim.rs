@@ -37,6 +37,9 @@ pub struct Copies {
 pub struct Storage {
     /// The PVCs that the pod uses. The error says that there are too many to look up.
     pub claims: Read<Vec<ClaimFacts>>,
+    /// True if no other real node, Ready or not, satisfies what the pod requires of its node. False if that could not be
+    /// read.
+    pub bound: bool,
     /// The `StatefulSet` with the controller's name, whatever its UID. `None` if no `StatefulSet`
     /// controls the pod, or if no verdict depends on it.
     pub set: Option<Read<SetFacts>>,
@@ -87,6 +90,9 @@ pub struct ClaimFacts {
     /// True if the volume is attached to the pod's node, or if its driver attaches volumes at all;
     /// `None` if the volume has no driver of a disk.
     pub attaches: Option<Read<bool>>,
+    /// True if the volume is a disk by its attributes and attached, but no finalizer of the attacher makes its storage
+    /// let go of the node.
+    pub not_let_go: bool,
     /// The PVC itself.
     pub read: ClaimRead,
 }
@@ -163,8 +169,8 @@ pub enum ClaimState {
 pub struct BoundClaim {
     /// `metadata.uid`.
     pub uid: Uid,
-    /// True if several nodes may write to the PVC's raw disk at once: the PVC is `ReadWriteMany`
-    /// with volumeMode `Block`.
+    /// True if several nodes may write to the PVC's raw disk at once: the PVC or its volume is
+    /// `ReadWriteMany` with volumeMode `Block`.
     pub shared_disk: bool,
     pub volume: VolumeFacts,
 }
@@ -184,6 +190,8 @@ pub struct VolumeFacts {
     /// The name of the CSI driver, if the volume is a writable disk for one machine. Only attaching
     /// keeps a second machine from writing to such a disk.
     pub driver: Option<String>,
+    /// True if the volume's attributes name a disk that is not `ReadWriteMany` by its PVC.
+    pub is_named_disk: bool,
     /// `spec.nodeAffinity.required`: a node must satisfy one of these terms.
     pub affinity: Vec<AffinityTerm>,
 }

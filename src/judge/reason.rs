@@ -343,6 +343,9 @@ pub enum Seen {
     /// No disk has several machines that could write to it.
     #[display("It has no disk that several machines could write to at once.")]
     NoSharedDisk,
+    /// Nothing wants the pod again.
+    #[display("Nothing wants it again, so that no second machine writes to its disk.")]
+    NoSecondWriter,
     /// The node is known to be off by this mark.
     #[display("Its node is known to be off: {_0}.")]
     Fenced(String),
@@ -405,6 +408,9 @@ pub enum Note {
     /// What the pod wrote to these paths stays on its node.
     #[display("what it wrote to {} stays on {node}", paths.iter().format(", "))]
     PathsStay { paths: Vec<Foreign>, node: String },
+    /// The pod can start on its node alone.
+    #[display("a leftover: its maker can start it on {_0} alone")]
+    Bound(String),
     /// The pod has no controller.
     #[display("nothing brings it back: it has no controller")]
     NoController,
@@ -446,6 +452,16 @@ pub enum SharedDisk {
         KEEPS_NOBODY_OUT
     )]
     Unattached {
+        pvc: String,
+        volume: String,
+        driver: String,
+    },
+    /// The volume's disk is attached, but the attacher set no finalizer.
+    #[display(
+        "nothing makes the storage of volume {volume} of PVC {pvc} let go of the node: its VolumeAttachment has no finalizer of the attacher (driver {driver}), so {}",
+        KEEPS_NOBODY_OUT
+    )]
+    NotLetGo {
         pvc: String,
         volume: String,
         driver: String,

@@ -353,6 +353,7 @@ fn shared_disk(case: &PodContext<'_>) -> Finding {
     };
     let cause = match disk_of_several(case.pod, node, case.required_storage()?) {
         Ok(None) => return Ok(Seen::NoSharedDisk),
+        _ if case.unneeded().is_some() => return Ok(Seen::NoSecondWriter),
         Ok(Some(disk)) => Cause::SharedDisk(disk),
         Err(why) => Cause::Unread(Missing::Attachment(why)),
     };
@@ -412,16 +413,21 @@ pub(super) fn stuck(case: &PodContext<'_>) -> Option<Cause> {
         paths: case.pod.host_paths.clone(),
         node: node.name.clone(),
     });
-    let no_controller = case.pod.controller.is_none().then_some(Note::NoController);
+    let bound = case.is_bound().then(|| Note::Bound(node.name.clone()));
+    let no_controller = case.pod.controller.is_none() && !case.pod.is_orphan;
+    let no_controller = no_controller.then_some(Note::NoController);
     let no_spare = node.etcd.filter(|quorum| quorum.has_no_spare());
     let of_claims = ties.iter().filter(|tie| tie.is_noted()).cloned();
     let notes = of_claims
         .map(Note::Claim)
         .chain(paths_stay)
+        .chain(bound)
         .chain(no_controller)
         .chain(no_spare.map(Note::NoSpare));
-    let of_paths = case.unneeded().filter(|_| waits_with_a_path(case.pod));
-    let unneeded = ties.iter().filter_map(Tie::unneeded).chain(of_paths);
+    let has_disk = disk_of_several(case.pod, node, case.storage?) != Ok(None);
+    let depends = has_disk || waits_with_a_path(case.pod);
+    let of_pod = case.unneeded().filter(|_| depends);
+    let unneeded = ties.iter().filter_map(Tie::unneeded).chain(of_pod);
     Some(Cause::Stuck {
         unneeded: unneeded.collect(),
         notes: notes.collect(),

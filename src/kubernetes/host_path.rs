@@ -11,7 +11,7 @@ use crate::facts::MAX_CLAIMS_PER_POD;
 raw! {
     /// A `hostPath` of a pod.
     pub struct HostPath {
-        pub path: String,
+        path: String,
         #[serde(rename = "type")]
         kind: String,
     }
@@ -24,15 +24,17 @@ raw! {
     struct Mount {
         name: String,
         read_only: bool,
+        sub_path: String,
+        sub_path_expr: String,
     }
 }
 
 /// The facts about the containers of a pod that a rule needs.
 #[derive(Debug, Clone, Default)]
 pub struct Mounted {
-    /// The names of the volumes that containers mount and may write to. One name beyond the limit
-    /// means that there are too many.
-    written: BTreeSet<String>,
+    /// The names of the volumes that containers mount and may write to, each with a path below it. One more
+    /// than the limit means that there are too many.
+    written: BTreeSet<[String; 2]>,
     /// Whether a container is called `etcd`, or `etcd-manager` as kops calls it.
     pub has_etcd: bool,
 }
@@ -43,10 +45,19 @@ impl<'de> Deserialize<'de> for Mounted {
             kept.has_etcd |= ["etcd", "etcd-manager"].contains(&container.name.as_str());
             let mounts = container.volume_mounts.into_iter();
             let written = mounts.filter(|mount| !mount.read_only);
-            for mut mount in written {
-                cut(&mut mount.name);
+            for mount in written {
+                // The directory that the pod computes may have any name.
+                let below = match mount.sub_path_expr.split_once("$(") {
+                    Some((known, _)) => known
+                        .rsplit_once('/')
+                        .map_or("", |(known, _)| known)
+                        .to_owned(),
+                    None => [mount.sub_path, mount.sub_path_expr].concat(),
+                };
+                let mut names = [mount.name, below];
+                names.iter_mut().for_each(cut);
                 if !kept.are_many() {
-                    kept.written.insert(mount.name);
+                    kept.written.insert(names);
                 }
             }
         };
@@ -55,12 +66,14 @@ impl<'de> Deserialize<'de> for Mounted {
 }
 
 impl Mounted {
-    /// Reports whether a container may write to the volume of that name.
-    pub fn writes(&self, volume: &str) -> bool {
-        self.are_many() || self.written.contains(volume)
+    /// Lists the paths below the volume of that name to which a container may write.
+    pub fn written_below(&self, volume: &str) -> impl Iterator<Item = &str> {
+        let written = self.written.iter().filter(move |[name, _]| name == volume);
+        written.map(|[_, below]| below.as_str())
     }
 
-    fn are_many(&self) -> bool {
+    /// Reports whether there are more mounts than are kept.
+    pub fn are_many(&self) -> bool {
         self.written.len() > MAX_CLAIMS_PER_POD
     }
 }
@@ -85,24 +98,25 @@ const OF_SYSTEM: [&str; 15] = [
 ];
 
 impl HostPath {
-    /// Returns the path in its shortest form, if a workload may have its data there.
-    pub fn of_data(self) -> Option<Self> {
+    /// Reports whether a workload may have its data at the path, or below it.
+    pub fn may_have_data(&self) -> bool {
+        self.of_data("").is_some() || shortest(&self.path) == "/usr"
+    }
+
+    /// Returns the directory or disk `below` the path in its shortest form, if a workload may have its data there.
+    pub fn of_data(&self, below: &str) -> Option<String> {
         let Self { path, kind } = self;
         // A named pipe of Windows.
         let is_pipe = path.replace('\\', "/").starts_with("//./pipe/");
-        let mut path = shortest(&path);
+        let mut path = shortest(&format!("{path}/{below}"));
         let below = |system: &str| Path::new(&path).starts_with(system);
         let of_system = is_pipe
-            || path == "/"
             || matches!(kind.as_str(), "Socket" | "CharDevice")
             || OF_SYSTEM.into_iter().any(below)
                 && !below("/usr/local")
                 && !(kind == "BlockDevice" && below("/dev"));
         cut(&mut path);
-        (!of_system).then_some(Self {
-            path,
-            kind: String::new(),
-        })
+        (!of_system).then_some(path)
     }
 }
 

@@ -16,11 +16,12 @@ use super::{
         required,
     },
     node::TAINTS_OF_KUBERNETES,
+    volume::RequiredTerms,
 };
 use crate::{
     facts::{
-        ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Read,
-        Ready, SignBy, Taint, Toleration, Unread,
+        AffinityTerm, ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner,
+        PodFacts, Read, Ready, Requirement, SignBy, Taint, Toleration, Unread,
     },
     words::{Foreign, name},
 };
@@ -43,6 +44,10 @@ const DEFAULT_GRACE_SECONDS: i64 = 30;
 /// The label that the Deployment controller sets. The name of the pod's `ReplicaSet` ends with its
 /// value.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
+/// The label that the `StatefulSet` controller sets, with the pod's name.
+const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
+/// The most bytes of a pod's selectors that are kept.
+const MAX_SELECTOR_BYTES: usize = 1_000;
 /// Programs that run in a pod and write to that pod, by the manager that `managedFields` names:
 /// Patroni writes every 10 s (patroni/dcs/kubernetes.py).
 const PROGRAMS: [&str; 1] = ["Patroni"];
@@ -71,6 +76,17 @@ raw! {
         containers: Mounted,
         init_containers: Mounted,
         tolerations: Tolerations,
+        node_selector: BTreeMap<String, String>,
+        affinity: Affinity,
+    }
+
+    struct Affinity {
+        node_affinity: NodeAffinity,
+    }
+
+    struct NodeAffinity {
+        #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+        required: RequiredTerms,
     }
 
     struct RawToleration {
@@ -133,7 +149,7 @@ impl<'de> Deserialize<'de> for Volumes {
                 cut(&mut claim.claim_name);
                 claim.claim_name = name(mem::take(&mut claim.claim_name));
             }
-            volume.host_path = volume.host_path.and_then(HostPath::of_data);
+            volume.host_path = volume.host_path.filter(HostPath::may_have_data);
             let kind = |it: &PodVolume| (it.uses_claim(), it.host_path.is_some(), it.disk());
             let most = match kind(&volume) {
                 (true, ..) => MAX_CLAIMS_PER_POD + 1,
@@ -221,6 +237,15 @@ pub fn kind_of_disk(is_of: [bool; 3]) -> Option<&'static str> {
     let kinds = ["Fibre Channel", "iSCSI", "a flexVolume"];
     let mut found = kinds.into_iter().zip(is_of);
     found.find_map(|(kind, is_it)| is_it.then_some(kind))
+}
+
+/// Joins the requirements of a pod to a label selector; `None` if there is none, or if none can express them.
+fn selector_of(own: &[Requirement], more: &[Requirement]) -> Option<String> {
+    let term = AffinityTerm {
+        requirements: [own, more].concat(),
+        fields: false,
+    };
+    term.selector().ok().flatten()
 }
 
 impl Status {
@@ -386,15 +411,49 @@ impl RawPod {
         let volumes = volumes
             .iter()
             .filter_map(|it| Some((it.host_path.as_ref()?, &it.name)));
-        let are_many = volumes.clone().count() > MAX_ITEMS_KEPT;
-        let writes = |name: &String| {
-            [containers, init_containers]
-                .iter()
-                .any(|it| it.writes(name))
-        };
-        let written = volumes.filter(|(_, name)| are_many || writes(name));
-        let paths = written.map(|(host, _)| host.path.as_str().into());
-        paths.sorted().dedup().collect()
+        let all = [containers, init_containers];
+        let are_many =
+            volumes.clone().count() > MAX_ITEMS_KEPT || all.iter().any(|it| it.are_many());
+        let written = volumes.flat_map(|(host, name)| {
+            let below = all.iter().flat_map(|it| it.written_below(name));
+            let below = below.chain(are_many.then_some(""));
+            below.filter_map(|below| host.of_data(below))
+        });
+        let written = written.sorted().dedup().take(MAX_ITEMS_KEPT + 1);
+        written.map(Foreign::from).collect()
+    }
+
+    /// Returns the label selectors of the nodes other than its own on which the pod may start, by its `nodeSelector` and
+    /// its required affinity; `None` if it may start anywhere, or if no selectors say where. Zones and regions are ignored,
+    /// because a node may come up there at any time.
+    fn starts_on(&self) -> Option<Vec<String>> {
+        let PodSpec {
+            node_name,
+            node_selector,
+            affinity,
+            ..
+        } = &self.spec;
+        let own = node_selector.iter().map(|(key, value)| Requirement {
+            key: key.clone(),
+            operator: "In".to_owned(),
+            values: vec![value.clone()],
+        });
+        let own = own.collect_vec();
+        let required = &affinity.node_affinity.required.node_selector_terms;
+        if required.is_empty() {
+            return Some(vec![selector_of(&own, &[])?]);
+        }
+        // A term without requirements matches no node, and one that names the pod's node no other.
+        let others = required
+            .iter()
+            .filter(|term| !term.is_empty() && !term.names(node_name));
+        let selectors = others.map(|term| {
+            let is_plain = term.match_fields.is_empty();
+            selector_of(&own, &term.match_expressions).filter(|_| is_plain)
+        });
+        let selectors = selectors.collect::<Option<Vec<_>>>()?;
+        let length = selectors.iter().map(String::len).sum::<usize>();
+        (length <= MAX_SELECTOR_BYTES).then_some(selectors)
     }
 
     /// Reports whether the pod mirrors a static pod.
@@ -458,6 +517,7 @@ impl RawPod {
             Some(format!("its volume {name} is {}", volume.disk()?))
         });
         let [tolerates_silence, tolerates_not_ready] = spec.tolerations.seconds;
+        let host_paths = self.host_paths();
         PodFacts {
             name: metadata.name.clone(),
             namespace: metadata.namespace.clone(),
@@ -480,7 +540,14 @@ impl RawPod {
                 .get("pod-reaper.io/after-reap")
                 .map(|note| note.as_str().into()),
             own_disk,
-            host_paths: self.host_paths(),
+            starts_on: if host_paths.is_empty() {
+                None
+            } else {
+                self.starts_on()
+            },
+            host_paths,
+            is_orphan: metadata.controller().is_none()
+                && metadata.labels.get(POD_NAME) == Some(&metadata.name),
             claim_names: self.claim_names(),
             finalizers: metadata.finalizers(),
             finalizers_set_by: if metadata.terminating() && !metadata.finalizers.is_empty() {

@@ -113,13 +113,13 @@ raw! {
     }
 
     /// The terms that a volume requires of a node. The node has to satisfy one of them.
-    struct RequiredTerms {
-        node_selector_terms: Vec<NodeSelectorTerm>,
+    pub struct RequiredTerms {
+        pub node_selector_terms: Vec<NodeSelectorTerm>,
     }
 
-    struct NodeSelectorTerm {
-        match_expressions: Vec<Requirement>,
-        match_fields: Vec<IgnoredAny>,
+    pub struct NodeSelectorTerm {
+        pub match_expressions: Vec<Requirement>,
+        pub match_fields: Vec<Requirement>,
     }
 
     /// A `VolumeAttachment`.
@@ -159,7 +159,6 @@ impl RawClaim {
             spec,
             status,
         } = self;
-        let many = spec.access_modes.iter().any(|mode| mode == "ReadWriteMany");
         let mut finalizers = metadata.finalizers();
         finalizers.retain(|name| &**name != PVC_PROTECTION);
         let deletion = metadata.deletion_timestamp;
@@ -172,9 +171,10 @@ impl RawClaim {
             .collect();
         let bound = |volume: RawVolume| {
             Ok(ClaimState::Bound(BoundClaim {
-                shared_disk: many && spec.volume_mode == BLOCK,
+                shared_disk: spec.volume_mode == BLOCK
+                    && (is_of_many(&spec.access_modes) || is_of_many(&volume.spec.access_modes)),
                 uid: required(&metadata.uid, "metadata.uid")?,
-                volume: volume.into(),
+                volume: volume.into_facts(&spec.access_modes),
             }))
         };
         let state = match volume {
@@ -218,24 +218,55 @@ impl RawVolume {
         self.spec.local.is_none() && self.spec.host_path.is_none()
     }
 
-    /// Returns the CSI driver, if the volume is a writable disk for one machine. `csi.readOnly` does not make it
+    /// Returns the CSI driver, if the volume is a writable disk for one machine. `modes` are those of its PVC, which say how
+    /// many machines are meant to mount its file system. `csi.readOnly` does not make it
     /// read-only: it only goes to the driver when the volume is attached (`csi_attacher.go`).
-    pub fn driver_of_disk(&self) -> Option<&str> {
+    fn driver_of_disk(&self, modes: &[String]) -> Option<&str> {
         let VolumeSpec {
             csi,
             volume_mode,
             access_modes,
             ..
         } = &self.spec;
-        let has = |wanted: &str| access_modes.iter().any(|mode| mode == wanted);
+        let of_one_pod = |modes: &[String]| modes.iter().any(|mode| mode == "ReadWriteOncePod");
         let is_disk = volume_mode == BLOCK
-            || has("ReadWriteOncePod") && !csi.is_of_cluster()
-            || csi.is_of_one_machine() && !has("ReadWriteMany")
+            || (of_one_pod(modes) || of_one_pod(access_modes)) && !csi.is_of_cluster()
+            || csi.is_of_one_machine() && !is_of_many(modes)
             || csi.names_a_disk();
         let only_read = access_modes.iter().all(|mode| mode == "ReadOnlyMany");
         let is_written = access_modes.is_empty() || !only_read;
         Some(csi.driver.as_str()).filter(|driver| !driver.is_empty() && is_disk && is_written)
     }
+    /// Turns the volume into facts. `modes` are those of its PVC.
+    fn into_facts(self, modes: &[String]) -> VolumeFacts {
+        let is_named_disk = self.spec.csi.names_a_disk() && !is_of_many(modes);
+        let driver = self.driver_of_disk(modes).map(str::to_owned);
+        let Self { metadata, spec } = self;
+        let storage = match (spec.local, spec.host_path) {
+            (Some(local), _) => Place::Local(local.path.into()),
+            (None, Some(host)) => Place::HostPath(host.path.into()),
+            (None, None) if spec.csi.is_strict_local() => Place::StrictLocal,
+            (None, None) => Place::Driver,
+        };
+        let terms = spec.node_affinity.required.node_selector_terms.into_iter();
+        VolumeFacts {
+            is_named_disk,
+            name: metadata.name,
+            reclaim_policy: spec.persistent_volume_reclaim_policy,
+            storage,
+            disk: kind_of_disk([&spec.fc, &spec.iscsi, &spec.flex_volume].map(Option::is_some)),
+            driver,
+            affinity: terms.map(AffinityTerm::from).collect(),
+        }
+    }
+    /// Reports whether the volume may be a disk for one machine, whatever its PVC says.
+    pub fn may_be_disk(&self) -> bool {
+        self.driver_of_disk(&[]).is_some()
+    }
+}
+
+fn is_of_many(modes: &[String]) -> bool {
+    modes.iter().any(|mode| mode == "ReadWriteMany")
 }
 
 impl RawDriver {
@@ -252,15 +283,16 @@ impl RawStatefulSet {
     /// Reports whether the set wants a pod of that name, so that it would create another: the pod's
     /// ordinal is one of as many as the set has replicas, from its first ordinal on
     /// (`stateful_set_utils.go` of Kubernetes). A set that is deleted without its pods
-    /// (`--cascade=orphan`) leaves them to somebody who wants them.
+    /// (`--cascade=orphan`) leaves them to somebody who wants them, and one that has a controller is made again.
     pub fn wants(&self, pod: &str) -> bool {
-        let orphans = self.metadata.finalizers.iter().any(|it| it == "orphan");
+        let kept = self.metadata.controller().is_some()
+            || self.metadata.finalizers.iter().any(|it| it == "orphan");
         let Some(Ok(ordinal)) = pod.rsplit('-').next().map(str::parse::<u64>) else {
             return false;
         };
         let after_start = ordinal.checked_sub(self.spec.ordinals.start);
         let is_one = |after| self.spec.replicas.is_none_or(|count| after < count);
-        after_start.is_some_and(is_one) && (orphans || !self.metadata.terminating())
+        after_start.is_some_and(is_one) && (kept || !self.metadata.terminating())
     }
 
     /// Returns how many of the set's pods are Ready, and how many it wants, by its own status; `None` if
@@ -287,25 +319,18 @@ impl RawStatefulSet {
     }
 }
 
-impl From<RawVolume> for VolumeFacts {
-    fn from(volume: RawVolume) -> Self {
-        let driver = volume.driver_of_disk().map(str::to_owned);
-        let RawVolume { metadata, spec } = volume;
-        let storage = match (spec.local, spec.host_path) {
-            (Some(local), _) => Place::Local(local.path.into()),
-            (None, Some(host)) => Place::HostPath(host.path.into()),
-            (None, None) if spec.csi.is_strict_local() => Place::StrictLocal,
-            (None, None) => Place::Driver,
+impl NodeSelectorTerm {
+    /// Reports whether the term has no requirements.
+    pub fn is_empty(&self) -> bool {
+        self.match_expressions.is_empty() && self.match_fields.is_empty()
+    }
+
+    /// Reports whether the term can match no node but the one of that name.
+    pub fn names(&self, node: &str) -> bool {
+        let is_it = |it: &Requirement| {
+            it.key == "metadata.name" && it.operator == "In" && it.values == [node]
         };
-        let terms = spec.node_affinity.required.node_selector_terms.into_iter();
-        Self {
-            name: metadata.name,
-            reclaim_policy: spec.persistent_volume_reclaim_policy,
-            storage,
-            disk: kind_of_disk([&spec.fc, &spec.iscsi, &spec.flex_volume].map(Option::is_some)),
-            driver,
-            affinity: terms.map(AffinityTerm::from).collect(),
-        }
+        self.match_fields.iter().any(is_it)
     }
 }
 

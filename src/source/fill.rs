@@ -262,9 +262,9 @@ pub(super) fn storage_of(
     is_saved: bool,
 ) -> Storage {
     let attachments = pod.node.as_ref().map(|node| facts.attachments.on(node));
-    let is_attached = |volume: &VolumeFacts| {
+    let attached = |volume: &VolumeFacts| {
         let mut attached = attachments.iter().flatten().copied().flatten();
-        attached.any(|it| it.attached && it.volume.as_ref() == Some(&volume.name))
+        attached.find(|it| it.attached && it.volume.as_ref() == Some(&volume.name))
     };
     let claim_of = |named: &ClaimName| {
         let read = claims.get(&(pod.namespace.clone(), named.name.clone()));
@@ -276,12 +276,14 @@ pub(super) fn storage_of(
         }
         let disk = read.bound().filter(|bound| bound.volume.driver.is_some());
         let attaches = disk.map(|bound| {
-            if is_attached(&bound.volume) {
+            if attached(&bound.volume).is_some() {
                 Ok(true)
             } else {
                 Err(Unread("the CSI drivers were not read".to_owned()))
             }
         });
+        let not_let_go = disk.filter(|bound| bound.volume.is_named_disk);
+        let not_let_go = not_let_go.and_then(|bound| attached(&bound.volume));
         ClaimFacts {
             name: named.name.clone(),
             ephemeral: named.ephemeral,
@@ -290,23 +292,34 @@ pub(super) fn storage_of(
             owned: read.owners.contains(&pod.uid),
             allowed: BTreeMap::new(),
             attaches,
+            not_let_go: not_let_go.is_some_and(|it| !it.held_by_attacher),
             read,
         }
     };
     let claims = pod.claim_names.as_ref().map_err(Unread::clone);
     Storage {
         claims: claims.map(|names| names.iter().map(claim_of).collect()),
+        bound: false,
         set: None,
     }
 }
 
-/// Adds the real nodes that each volume allows, by label selector, and whether its driver attaches
-/// volumes. `detached` are the CSI drivers that do not; `None` if no verdict depends on them.
+/// Adds the real nodes that each volume allows, by label selector, whether the pod's node is the only one on which it
+/// may start, and whether the drivers attach volumes. `detached` are the CSI drivers that do not; `None` if no verdict
+/// depends on them.
 pub(super) fn add_nodes_and_drivers(
+    pod: &PodFacts,
     storage: &mut Storage,
     nodes: &BTreeMap<String, Read<Vec<String>>>,
     detached: Option<&Read<BTreeSet<String>>>,
 ) {
+    let is_own = |name: &String| Some(name) == pod.node.as_ref();
+    let has_own_alone = |selector| {
+        let found = nodes.get(selector).and_then(|found| found.as_ref().ok());
+        found.is_some_and(|names| names.iter().all(is_own))
+    };
+    let starts_on = pod.starts_on.as_ref();
+    storage.bound = starts_on.is_some_and(|all| all.iter().all(has_own_alone));
     for claim in storage.claims.iter_mut().flatten() {
         let Some(BoundClaim { volume, .. }) = claim.read.bound() else {
             continue;

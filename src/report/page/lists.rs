@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 use super::Page;
 use crate::{
     codes::codes,
-    judge::{Judged, ReasonCode, Verdict},
+    judge::{Judged, Note, ReasonCode, Verdict},
     outcome::{OutcomeCode, Trace},
     report::{
         NAMED, NAMES,
@@ -93,8 +93,15 @@ impl<'a> Page<'a> {
             || judged.volumes().any(|volume| volume.driver.is_some());
         match (&pod.owner, &pod.controller) {
             _ if judged.unneeded().is_some() => Effect::Leftover,
-            (None, _) => Effect::GoneForGood,
-            (Some(_), None) => Effect::UpToOwner,
+            _ if judged
+                .reason
+                .notes()
+                .any(|note| matches!(note, Note::Bound(_))) =>
+            {
+                Effect::Leftover
+            }
+            (None, _) if !pod.is_orphan => Effect::GoneForGood,
+            (_, None) => Effect::UpToOwner,
             _ if pod.is_replaced_early() && !waits_for_a_disk && !pod.held_by_job() => {
                 Effect::Leftover
             }
