@@ -296,12 +296,13 @@ fn each_reason_has_its_place() {
 }
 
 /// Options of other programs that the pages name apart from their commands.
-const FOREIGN: [&str; 11] = [
+const FOREIGN: [&str; 12] = [
     "--show-managed-fields",
     "--insecure-ignore-tlog",
     "--wait",
     "--node-monitor-grace-period",
     "--disable-force-detach-on-timeout",
+    "--enable-fencing",
     "--use-service-account-credentials",
     "--event-ttl",
     "--cascade",
