@@ -67,12 +67,12 @@ fn audit_of(text: &str, args: &[&str]) -> Reaper {
         ),
         pod("malformed", json!({"metadata": {"uid": "", "name": text}})),
     ]);
-    let mut run = reaper(&[
+    let file = [
         "--snapshot=-",
         "--now=2026-01-31T03:00:00Z",
         "--log-level=off",
-    ]);
-    run.command.args(args);
+    ];
+    let run = reaper(&[args, &file].concat());
     run.input(list(objects(&described)).to_string())
 }
 
