@@ -1,12 +1,10 @@
 //! Why a request failed. The cause decides whether to repeat the request, and whether it may have
 //! taken effect.
 
-use std::{error, io, time::Duration};
+use std::{error, time::Duration};
 
 use http::StatusCode;
-use jiff::Timestamp;
 use kube::client::AuthError;
-use rustls::{CertificateError, pki_types::UnixTime};
 use serde_json::Value;
 
 use super::MAX_BODY_BYTES;
@@ -218,53 +216,5 @@ pub fn root(error: &(dyn error::Error + 'static)) -> String {
     if causes.clone().any(<dyn error::Error>::is::<AuthError>) {
         return "the credentials could not be renewed; log in again".to_owned();
     }
-    let last = causes.last().unwrap_or(error);
-    match within(last).downcast_ref() {
-        Some(rustls::Error::InvalidCertificate(why)) => certificate(why),
-        Some(rustls::Error::InvalidMessage(_)) => {
-            "the server does not speak TLS; check its address and port".to_owned()
-        }
-        _ => last.to_string(),
-    }
-}
-
-/// Returns the error inside an I/O error, which is not among its sources.
-fn within<'a>(error: &'a (dyn error::Error + 'static)) -> &'a (dyn error::Error + 'static) {
-    let inner = error.downcast_ref().and_then(io::Error::get_ref);
-    inner.map_or(error, |inner| within(inner))
-}
-
-/// Describes why the server's certificate is refused, and what to do about it.
-fn certificate(why: &CertificateError) -> String {
-    let at = |time: &UnixTime| {
-        let seconds = time.as_secs().try_into().unwrap_or(i64::MAX);
-        Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
-    };
-    match why {
-        CertificateError::ExpiredContext {
-            time: now,
-            not_after,
-        } => format!(
-            "the server's certificate expired at {}, and by this machine's clock it is {}; renew it on the server",
-            at(not_after),
-            at(now)
-        ),
-        CertificateError::NotValidYetContext {
-            time: now,
-            not_before,
-        } => format!(
-            "the server's certificate is valid from {} on, and by this machine's clock it is {}; check the clocks",
-            at(not_before),
-            at(now)
-        ),
-        CertificateError::UnknownIssuer => {
-            "the server's certificate is not signed by the CA certificate in the kubeconfig; \
-             check the address, or get a new kubeconfig"
-                .to_owned()
-        }
-        CertificateError::NotValidForNameContext { .. } => format!(
-            "the server's certificate is for another address: {why}; use one of the addresses in the certificate, or set tls-server-name"
-        ),
-        _ => format!("the server's certificate is refused: {why}"),
-    }
+    causes.last().unwrap_or(error).to_string()
 }

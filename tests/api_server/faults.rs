@@ -195,7 +195,11 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
     let nowhere = format!("https://{}.invalid", "a".repeat(64));
     let rows = [
         (real.replace(token, MARKER), server, "401"),
-        (real.replace(was, "ignored:"), server, "not signed by"),
+        (
+            real.replace(was, "ignored:"),
+            server,
+            "invalid peer certificate",
+        ),
         (real.replace(server, &closed), &closed, "refused"),
         (real.replace(server, &nowhere), &nowhere, "dns"),
     ];
