@@ -12,7 +12,7 @@ use crate::{
     history::{self, CONFIG_MAP, LAST_REPORT, Notebook, Noted, Notes, Reaped},
     judge::Judged,
     report::{
-        RunRecord,
+        RunRecord, attached_volumes, is_attached,
         text::{self, Screen},
     },
     source::Source as _,
@@ -61,7 +61,11 @@ pub async fn after(
     begun: Option<Begun>,
     at: Timestamp,
 ) {
-    let trace = |judged: &Judged| run.trace(judged).filter(|trace| trace.may_be_gone());
+    let trace = |judged: &Judged| {
+        let trace = run.outcomes.get(&judged.pod.uid)?.trace();
+        trace.filter(|trace| trace.may_be_gone())
+    };
+    let attached = attached_volumes(&run.facts);
     let deletes = run.plan.reaps().any(|judged| trace(judged).is_some());
     let namespace = &run.settings.history_namespace;
     let Some(Begun { book, own }) = begun else {
@@ -84,7 +88,8 @@ pub async fn after(
                 .as_ref()
                 .map(|owner| owner.kind.to_string())
                 .filter(|kind| history::is_word(kind)),
-            attached: run.may_be_attached(judged),
+            // What was not read may be attached.
+            attached: is_attached(judged, &attached).unwrap_or(true),
             at,
             trace,
         };

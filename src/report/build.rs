@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 
 use super::{
-    notices, page,
-    record::{RunRecord, is_held},
-    todo::About,
+    advice,
+    document::Document,
+    head, page,
+    record::RunRecord,
+    survey::{NodeView, PodView, State, Survey},
     types::{BreakerEntry, ForeseenEntry, NodeEntry, PodEntry, Report, SettingsEntry, Summary},
 };
 use crate::{
-    facts::{NodeFacts, Read, Ready, Zone},
+    facts::Zone,
     judge::{Foreseen, Judged, Limit, Verdict},
     outcome::{Outcome, OutcomeCode},
-    words::natural,
 };
 
 /// Version of the JSON output. New fields keep the number; a field that changes its meaning needs a
@@ -24,22 +25,33 @@ pub const VERSION: u8 = 3;
 impl RunRecord<'_> {
     /// Builds the report of the run so far.
     pub fn report(&self) -> Report {
+        let survey = Survey::of(self);
+        let mut report = self.report_of(&survey);
+        report.notices = head::notices(&survey);
+        report.document = page::document(&survey);
+        report.steps = advice::of_run(&survey)
+            .iter()
+            .map(|it| page::step(&survey, it))
+            .collect();
+        let pods = survey.pods.iter().map(|pod| (&pod.judged.pod.uid, pod));
+        let pods = pods.collect::<BTreeMap<_, _>>();
+        let longest_first = self.plan.pods.iter().map(|judged| pods[&judged.pod.uid]);
+        report.pods = longest_first.map(|pod| entry(&survey, pod)).collect();
+        report
+    }
+
+    /// Builds a report without pods and without the document.
+    pub(super) fn report_of(&self, survey: &Survey<'_>) -> Report {
         let Self {
             settings,
             facts,
             plan,
             ..
         } = self;
-        let pods = plan
-            .pods
-            .iter()
-            .map(|judged| self.pod(judged))
-            .collect_vec();
-        let nodes = facts
+        let nodes = survey
             .nodes
             .iter()
-            .filter_map(|(name, read)| self.node(name, read))
-            .sorted_by_cached_key(|node| natural(&node.name))
+            .filter_map(|it| node(survey, it))
             .collect_vec();
         Report {
             version: VERSION,
@@ -57,106 +69,72 @@ impl RunRecord<'_> {
                 all: settings.all,
             },
             guard: settings.guard(),
-            breaker: self.limit().map(|limit| BreakerEntry {
+            breaker: survey.limit().map(|limit| BreakerEntry {
                 reason: limit.code(),
-                detail: self.limits().map(Limit::state).unique().join("; "),
+                detail: survey
+                    .limits
+                    .iter()
+                    .map(|limit| limit.state())
+                    .unique()
+                    .join("; "),
                 zones: plan.zones.keys().map(Zone::to_string).collect(),
-                held: plan.pods.iter().filter(|it| is_held(it)).count(),
+                held: survey.pods.iter().filter(|pod| pod.is_held()).count(),
             }),
             summary: Summary {
                 nodes: facts.node_count,
                 nodes_not_ready: nodes.len(),
-                pods: pods.len(),
-                verdicts: tally(Verdict::ALL, pods.iter().filter_map(|pod| pod.verdict)),
+                pods: survey.pods.len(),
+                verdicts: tally(Verdict::ALL, survey.pods.iter().map(PodView::verdict)),
                 outcomes: tally(OutcomeCode::ALL, self.outcomes.values().map(Outcome::code)),
             },
             nodes,
-            pods,
-            not_evicted: plan.not_evicted.iter().map(Self::not_evicted).collect(),
-            steps: self
-                .todos_of_run()
-                .iter()
-                .map(|todo| self.step(todo, &About::default()))
-                .collect(),
+            pods: Vec::new(),
+            not_evicted: plan.not_evicted.iter().map(not_evicted).collect(),
+            steps: Vec::new(),
             history: self.history.clone(),
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
             declined: self.declined,
-            notices: notices::of_run(self),
-            document: page::document(self),
+            notices: Vec::new(),
+            document: Document::default(),
             explained: None,
-            exit: self.exit(),
+            exit: survey.exit(),
         }
     }
+}
 
-    pub(crate) fn pod(&self, judged: &Judged) -> PodEntry {
-        let pod = &judged.pod;
-        let outcome = self.outcomes.get(&pod.uid);
-        let about = About::of(vec![judged]);
-        let todos = self.todos_of(judged);
-        let foreseen = judged.foreseen.as_ref().map(ForeseenEntry::from);
-        let reaped = foreseen.as_ref().filter(|it| it.verdict == Verdict::Reap);
-        PodEntry {
-            owner: pod.owner.clone(),
-            overdue_seconds: Some(self.facts.overdue(pod).as_secs()),
-            verdict: Some(judged.verdict()),
-            reason: Some(judged.code()),
-            detail: judged.sentence(),
-            outcome: outcome.map(Outcome::code),
-            outcome_detail: outcome.map(Outcome::sentence),
-            reaped_from: reaped.map(|it| it.at),
-            foreseen,
-            ready_copies: judged.copies().map(|copies| copies.to_string()),
-            note: self.note(judged),
-            steps: todos.iter().map(|todo| self.step(todo, &about)).collect(),
-            ..PodEntry::from(pod)
-        }
+/// Returns the entry of a pod.
+pub fn entry(survey: &Survey<'_>, pod: &PodView<'_>) -> PodEntry {
+    let judged = pod.judged;
+    let foreseen = judged.foreseen.as_ref().map(ForeseenEntry::from);
+    let reaped = foreseen.as_ref().filter(|it| it.verdict == Verdict::Reap);
+    PodEntry {
+        owner: judged.pod.owner.clone(),
+        overdue_seconds: Some(pod.overdue.as_secs()),
+        verdict: Some(pod.verdict()),
+        reason: Some(pod.code()),
+        detail: judged.sentence(),
+        outcome: pod.outcome_code(),
+        outcome_detail: pod.outcome.map(Outcome::sentence),
+        reaped_from: reaped.map(|it| it.at),
+        foreseen,
+        ready_copies: judged.copies().map(|copies| copies.to_string()),
+        note: pod.note.clone(),
+        steps: advice::of_one(survey, pod)
+            .iter()
+            .map(|it| page::step(survey, it))
+            .collect(),
+        ..PodEntry::from(&judged.pod)
     }
+}
 
-    /// Returns the entry of a pod that Kubernetes has not evicted yet.
-    pub(crate) fn not_evicted(judged: &Judged) -> PodEntry {
-        PodEntry {
-            detail: "It is not Terminating: Kubernetes has not evicted it yet.".to_owned(),
-            foreseen: judged.foreseen.as_ref().map(ForeseenEntry::from),
-            ready_copies: judged.copies().map(|copies| copies.to_string()),
-            ..PodEntry::from(&judged.pod)
-        }
-    }
-
-    /// Returns the entry of a node; `None` if the node is Ready or gone.
-    fn node(&self, name: &str, read: &Read<Option<NodeFacts>>) -> Option<NodeEntry> {
-        let known = read.as_ref().ok().and_then(Option::as_ref);
-        if matches!(read, Ok(None)) || known.is_some_and(|node| node.ready == Ready::True) {
-            return None;
-        }
-        let now = self.facts.now;
-        let here = self.pods_on(name);
-        let entry = NodeEntry {
-            name: name.to_owned(),
-            ready: "unread",
-            pods: tally(Verdict::ALL, here.map(Judged::verdict)),
-            volume_attachments: self.facts.attachments.on(name).ok().map(<[_]>::to_vec),
-            ..NodeEntry::default()
-        };
-        let Some(node) = known else {
-            return Some(entry);
-        };
-        Some(NodeEntry {
-            zone: node.zone.as_ref().map(Zone::to_string),
-            ready: node.ready.as_str(),
-            reason: node.ready_reason.clone(),
-            since: node.not_ready_since(now),
-            signs_of_life: node.signs_of_life(now),
-            last_heard: node.last_heard().map(|heard| heard.no_later_than(now)),
-            fenced: node.fenced(now).map(str::to_owned),
-            out_of_service: node.out_of_service,
-            leaf_marks: node
-                .leaf
-                .iter()
-                .flat_map(|leaf| leaf.marks.clone())
-                .collect(),
-            ..entry
-        })
+/// Returns the entry of a pod that Kubernetes has not evicted yet.
+pub fn not_evicted(judged: &Judged) -> PodEntry {
+    PodEntry {
+        detail: "It is not Terminating: Kubernetes has not evicted it yet.".to_owned(),
+        foreseen: judged.foreseen.as_ref().map(ForeseenEntry::from),
+        ready_copies: judged.copies().map(|copies| copies.to_string()),
+        ..PodEntry::from(&judged.pod)
     }
 }
 
@@ -170,6 +148,38 @@ impl From<&Foreseen> for ForeseenEntry {
             limit: foreseen.limit.as_ref().map(Limit::code),
         }
     }
+}
+
+/// Returns the entry of a node; `None` if the node is Ready or gone.
+fn node(survey: &Survey<'_>, node: &NodeView<'_>) -> Option<NodeEntry> {
+    if node.known.is_none() && node.state != Some(State::Unread) || node.state.is_none() {
+        return None;
+    }
+    let pods = node.pods.iter().map(|place| survey.pods[*place].verdict());
+    let entry = NodeEntry {
+        name: node.name.to_owned(),
+        ready: "unread",
+        pods: tally(Verdict::ALL, pods),
+        volume_attachments: node.attachments.as_ref().ok().map(|all| all.to_vec()),
+        ..NodeEntry::default()
+    };
+    let Some(known) = node.known else {
+        return Some(entry);
+    };
+    let now = survey.now;
+    let leaf = known.leaf.iter().flat_map(|leaf| leaf.marks.clone());
+    Some(NodeEntry {
+        zone: known.zone.as_ref().map(Zone::to_string),
+        ready: known.ready.as_str(),
+        reason: known.ready_reason.clone(),
+        since: known.not_ready_since(now),
+        signs_of_life: known.signs_of_life(now),
+        last_heard: known.last_heard().map(|heard| heard.no_later_than(now)),
+        fenced: known.fenced(now).map(str::to_owned),
+        out_of_service: known.out_of_service,
+        leaf_marks: leaf.collect(),
+        ..entry
+    })
 }
 
 /// Counts how often each of `all` occurs in `found`; those that never occur have 0.

@@ -1,7 +1,7 @@
 //! The document: what a report says to people, before it becomes text or HTML.
 
-use super::todo::{Step, When};
-use crate::codes::codes;
+use super::advice::{Harm, When};
+use crate::codes::{codes, entry};
 
 /// A report for people. Every writer shows all of it, in this order.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,6 +40,20 @@ pub enum Line {
     Step(usize, Step),
     /// Names that belong together, each group with what they have in common; no writer breaks a name.
     Names(Vec<(String, Vec<String>)>),
+}
+
+entry! {
+    /// A thing to do.
+    pub struct Step as "StepEntry" {
+        /// How soon.
+        pub when: When,
+        /// What to do.
+        pub what: String,
+        /// What to paste, where there is something.
+        pub command: Option<String>,
+        /// The harm that the command does, to `data` or `pods`; null if it does none.
+        pub harms: Option<Harm>,
+    }
 }
 
 codes! {

@@ -3,54 +3,54 @@
 use itertools::Itertools as _;
 
 use super::{
-    build::tally,
-    document::{Document, Kind, Section, Tone},
-    record::{RunRecord, clock, day},
+    advice,
+    build::{entry, not_evicted, tally},
+    document::{Document, Kind, Section, Step, Tone},
+    head::{self, day},
+    page,
+    record::RunRecord,
+    survey::{PodView, Survey},
     types::{Explained, PodEntry, Report},
 };
 use crate::{
     exit::Exit,
     facts::PodFacts,
-    judge::{Evaluation, Judged, Limit, PodContext, ReasonCode, Verdict},
+    judge::{Evaluation, Judged, Limit, ReasonCode, Verdict},
     words::{about, human_duration, joined, prefixed},
 };
 
 /// Reports the pod alone, with what each rule saw of it.
 pub fn explain(run: &RunRecord<'_>, pod: &PodFacts) -> Report {
-    let settings = run.settings;
-    let in_plan = run.plan.pods.iter().find(|it| it.pod.uid == pod.uid);
-    let mut not_evicted = run.plan.not_evicted.iter();
-    let not_evicted = not_evicted.find(|it| it.pod.uid == pod.uid);
-    let judged = in_plan.filter(|it| settings.namespaces.matches(&it.pod.namespace));
-    let mut rules = in_plan.map_or_else(Vec::new, |it| {
-        PodContext::of(&run.facts, &settings.policy, &it.pod, it.storage.as_ref()).evaluate()
-    });
-    if judged.is_none_or(|judged| judged.limit.is_some()) {
+    let survey = &Survey::around(run, pod);
+    let in_plan = survey.pods.iter().find(|it| it.judged.pod.uid == pod.uid);
+    let judged = in_plan.filter(|_| survey.settings.namespaces.matches(&pod.namespace));
+    let mut rules = in_plan.map_or_else(Vec::new, |it| survey.rules(it.judged));
+    if judged.is_none_or(|it| it.judged.limit.is_some()) {
         for rule in &mut rules {
             rule.decides = false;
         }
     }
     let left_out = |detail: String| PodEntry {
-        overdue_seconds: in_plan.map(|it| run.facts.overdue(&it.pod).as_secs()),
+        overdue_seconds: in_plan.map(|it| it.overdue.as_secs()),
         detail,
         ..PodEntry::from(pod)
     };
     let entry = match (judged, in_plan) {
-        (Some(judged), _) => run.pod(judged),
+        (Some(judged), _) => entry(survey, judged),
         (None, Some(_)) => left_out(format!(
             "Its namespace {} is left out. The run looks at these namespaces: {}.",
-            pod.namespace, settings.namespaces
+            pod.namespace, survey.settings.namespaces
         )),
-        (None, None) if let Some(judged) = not_evicted => RunRecord::not_evicted(judged),
+        (None, None) if let Some(judged) = survey.not_evicted(pod) => not_evicted(judged),
         (None, None) => left_out("It is not Terminating: its deletion was not requested. pod-reaper looks at Terminating pods only.".to_owned()),
     };
-    let mut report = run.report();
+    let mut report = run.report_of(survey);
     report
         .nodes
         .retain(|node| Some(&node.name) == entry.node.as_ref());
     report.summary.pods = usize::from(entry.verdict.is_some());
     report.summary.verdicts = tally(Verdict::ALL, entry.verdict.into_iter());
-    report.document = document(run, &entry, judged, &rules);
+    report.document = document(survey, &entry, judged, &rules);
     // A question differs from 0 only if something could not be read.
     let is_unread = entry.reason == Some(ReasonCode::FactsUnread) || !report.errors.is_empty();
     report.exit = if is_unread {
@@ -60,7 +60,6 @@ pub fn explain(run: &RunRecord<'_>, pod: &PodFacts) -> Report {
     };
     report.pods = vec![entry];
     report.not_evicted = Vec::new();
-    (report.notices, report.steps) = (Vec::new(), Vec::new());
     report.explained = Some(Explained {
         phase: pod.phase.clone(),
         created: pod.created,
@@ -70,15 +69,15 @@ pub fn explain(run: &RunRecord<'_>, pod: &PodFacts) -> Report {
 }
 
 fn document(
-    run: &RunRecord<'_>,
+    survey: &Survey<'_>,
     entry: &PodEntry,
-    judged: Option<&Judged>,
+    pod: Option<&PodView<'_>>,
     rules: &[Evaluation],
 ) -> Document {
     let name = format!("{}/{}", entry.namespace, entry.name);
     let by = match rules.iter().find(|rule| rule.decides) {
         Some(rule) => format!(", rule {} of {}", rule.number, rules.len()),
-        None if judged.is_some_and(|judged| judged.limit.is_some()) => {
+        None if pod.is_some_and(|pod| pod.judged.limit.is_some()) => {
             ", by a limit of the run".to_owned()
         }
         None => String::new(),
@@ -92,28 +91,26 @@ fn document(
     let head = |heading: &str, text: Option<String>| {
         Section::of_texts(Kind::Head, heading, Tone::Plain, text)
     };
-    let [now, later] = Section::of_steps("DO", entry.steps.clone());
-    let never = judged.map(|judged| run.never(&[judged]));
+    let steps: Vec<Step> = entry.steps.clone();
+    let [now, later] = Section::of_steps("DO", steps);
+    let never = pod.map(|pod| page::never(survey, &[pod]));
+    let node = entry.node.as_ref().and_then(|name| survey.node(name));
+    let state = node.and_then(|node| Some(head::says(survey, node.state.as_ref()?, &[node])));
     // If a limit decides, `why` has its sentence.
-    let unlimited = judged.filter(|judged| judged.limit.is_none());
-    let limit = unlimited.and_then(|it| run.plan.limit_of(run.facts.known_node(&it.pod)?));
-    let unread = run.facts.errors.iter();
+    let limit = node.and_then(|node| node.held);
+    let limit = limit.filter(|_| pod.is_some_and(|pod| pod.judged.limit.is_none()));
+    let unread = survey.errors.iter();
     let unread = unread.map(|error| format!("{}: {}", error.what, error.cause));
-    let source = prefixed(" from ", run.settings.task.snapshot());
+    let source = prefixed(" from ", survey.settings.task.snapshot());
+    let incomplete = survey.incomplete.map(str::to_owned);
     let sections = [
-        Section::of_texts(Kind::Head, "NOTE", Tone::Bad, run.facts.incomplete.clone()),
+        Section::of_texts(Kind::Head, "NOTE", Tone::Bad, incomplete),
         head("why", Some(entry.detail.clone())),
-        head("its data", judged.and_then(data)),
-        head("its owner", judged.and_then(owner)),
-        head(
-            "its node",
-            entry
-                .node
-                .as_ref()
-                .and_then(|name| Some(run.says(&run.state(name)?, &[name]))),
-        ),
-        head("the pod", judged.and_then(|judged| overdue(run, judged))),
-        head("by itself", judged.map(|judged| by_itself(run, judged))),
+        head("its data", pod.and_then(|pod| data(pod.judged))),
+        head("its owner", pod.and_then(|pod| owner(pod.judged))),
+        head("its node", state),
+        head("the pod", pod.and_then(|pod| overdue(survey, pod))),
+        head("by itself", pod.map(by_itself)),
         head("afterwards", entry.note.clone()),
         now,
         later,
@@ -126,12 +123,12 @@ fn document(
             limit.map(Limit::sentence),
         ),
         Section::of_texts(Kind::List, "NOT READ", Tone::Bad, unread),
-        Section::not_seen(&run.facts.unseen),
+        Section::not_seen(survey.unseen),
     ];
     Document {
         title: format!("{name} · {verdict}"),
         headline: format!("{name}  {verdict}"),
-        about: format!("EXPLAIN{source} at {}", day(run.facts.now)),
+        about: format!("EXPLAIN{source} at {}", day(survey.now)),
         sections: sections.into(),
     }
     .without_empty()
@@ -150,35 +147,32 @@ fn owner(judged: &Judged) -> Option<String> {
 }
 
 /// Says for how long the pod is overdue; `None` within its grace period, of which the reason tells.
-fn overdue(run: &RunRecord<'_>, judged: &Judged) -> Option<String> {
-    let overdue = run.facts.overdue(&judged.pod);
-    let limit = human_duration(run.settings.policy.reap_older_than);
-    let text = format!(
-        "Terminating, overdue for {} (limit {limit})",
-        about(overdue)
-    );
-    (!overdue.is_negative()).then_some(text)
+fn overdue(survey: &Survey<'_>, pod: &PodView<'_>) -> Option<String> {
+    let limit = human_duration(survey.settings.policy.reap_older_than);
+    let time = about(pod.overdue);
+    let text = format!("Terminating, overdue for {time} (limit {limit})");
+    (!pod.overdue.is_negative()).then_some(text)
 }
 
-fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
-    let node = judged.pod.node.as_deref().unwrap_or("its node");
-    match (judged.waits_until(), judged.verdict()) {
-        (Some(from), _) => format!("A run may delete it from {} on.", clock(from)),
-        (None, Verdict::Reap) if run.detaches_late(judged) => {
+fn by_itself(pod: &PodView<'_>) -> String {
+    let node = pod.judged.pod.node.as_deref().unwrap_or("its node");
+    match (pod.from, pod.verdict()) {
+        (Some(from), _) => format!("A run may delete it from {} on.", advice::clock(from)),
+        (None, Verdict::Reap) if pod.detaches_late => {
             "The next run deletes it. Another node gets its volume up to 6 minutes later."
                 .to_owned()
         }
         (None, Verdict::Reap) => "The next run deletes it.".to_owned(),
-        (None, Verdict::Manual) if run.restarts_with_its_data(judged) => {
+        (None, Verdict::Manual) if pod.returns => {
             format!(
                 "If {node} comes back, the pod restarts with its data. Otherwise it stays Terminating."
             )
         }
-        (None, Verdict::Manual) if judged.code() == ReasonCode::KosmosLeaf => {
+        (None, Verdict::Manual) if pod.code() == ReasonCode::KosmosLeaf => {
             "If the link comes back, Kosmos stops it. Runs leave it alone.".to_owned()
         }
         (None, Verdict::Manual) => "Runs leave it alone.".to_owned(),
-        (None, Verdict::Leave) if judged.code() == ReasonCode::NodeReady => {
+        (None, Verdict::Leave) if pod.code() == ReasonCode::NodeReady => {
             format!("The kubelet of {node} ends it. Runs leave it alone while {node} is Ready.")
         }
         (None, verdict) => verdict.means().to_owned(),

@@ -17,22 +17,23 @@ macro_rules! in_json {
     };
 }
 
+mod advice;
 mod build;
 mod document;
 mod explained;
+mod head;
 pub mod html;
 mod kubectl;
-mod notices;
 mod page;
 mod record;
-mod state;
+mod survey;
 pub mod text;
-mod todo;
 mod types;
 
 pub use self::document::Document;
 pub(crate) use self::explained::explain;
 pub use self::record::RunRecord;
+pub(crate) use self::survey::{attached_volumes, is_attached};
 pub use self::types::Report;
 
 /// The most names that a list shows unless each of them was or would be deleted.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{document::Document, todo::Step};
+use super::document::{Document, Step};
 use crate::{
     exit::Exit,
     facts::{Attachment, Heartbeat, Owner, PodFacts, ReadError},

@@ -141,7 +141,7 @@ fn a_name_that_looks_like_markup_shows_as_text() {
     assert!(page.matches("onerror=alert(1)").count() > 5, "{page}");
 }
 
-/// A sentence has gaps for pods and nodes. A name that looks like a gap is not filled.
+/// A name that looks like a gap of a sentence is not filled.
 #[test]
 fn a_name_that_looks_like_a_gap_stays_as_it_is() {
     let name = "<pods>,<nodes>,<count>,<>";

@@ -1,0 +1,336 @@
+//! Lays a run's report out for people: what is down, what was done, which data is at risk, what
+//! happens by itself, what to do, and then the lists. The worst comes first.
+
+use itertools::Itertools as _;
+
+use super::{
+    NAMED, NAMES,
+    advice::{self, Advice, Pods, When, clock},
+    document::{Document, Kind, Line, Section, Step, Tone},
+    head,
+    survey::{Effect, PodView, State, Survey},
+};
+use crate::{
+    exit::Exit,
+    judge::{ReasonCode, Verdict},
+    outcome::Trace,
+    settings::{GuardCode, Mode},
+    words::{human_duration, joined, natural, prefixed},
+};
+
+/// The most steps of a page.
+const STEPS: usize = 12;
+/// The most pods that a limit or a living machine keeps, of which each is named.
+const FEW: usize = 10;
+
+/// Names that belong together, with what they have in common.
+type Group = (String, Vec<String>);
+
+/// Returns the document of a run.
+pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
+    let pods = survey.pods.iter().collect_vec();
+    let of = |heading, tone, texts| Section::of_texts(Kind::Head, heading, tone, texts);
+    let mut sections = vec![
+        of("NOTE", Tone::Bad, head::notes(survey)),
+        of("HELD", Tone::Bad, head::held(survey)),
+        of("DONE", Tone::Good, head::done(survey)),
+        of("DATA", Tone::Bad, head::data(survey)),
+        of("NEXT", Tone::Plain, head::next(survey)),
+    ];
+    sections.extend(to_do(survey, cut(survey, &advice::of(survey))));
+    sections.push(never(survey, &pods));
+    sections.extend(lists(survey));
+    let notices = head::notices(survey);
+    sections.push(Section::of_texts(
+        Kind::List,
+        "WORTH KNOWING",
+        Tone::Plain,
+        notices,
+    ));
+    sections.push(Section::not_seen(survey.unseen));
+    sections.push(foot(survey));
+    Document {
+        title: head::title(survey),
+        headline: head::headline(survey),
+        about: about(survey),
+        sections,
+    }
+    .without_empty()
+}
+
+fn about(survey: &Survey<'_>) -> String {
+    let at = head::day(survey.now);
+    let place = prefixed(" ", survey.place);
+    let exit = match survey.exit() {
+        Exit::Done => String::new(),
+        exit => format!(", exit {}", exit.code()),
+    };
+    let task = &survey.settings.task;
+    let file = prefixed(" of ", task.snapshot().filter(|file| file != "-"));
+    match task.mode() {
+        Mode::Snapshot => format!("AUDIT{file}{place} at {at}{exit}"),
+        Mode::DryRun => format!("DRY RUN{place} {at}, nothing was changed{exit}"),
+        Mode::Delete if survey.acted => format!("RUN{place} {at}{exit}"),
+        Mode::Delete => format!("RUN{place} {at}, nothing was changed{exit}"),
+    }
+}
+
+/// Makes the steps of a page, as many as fit: what cannot wait is first, and the last names what is left over.
+fn cut(survey: &Survey<'_>, all: &[Advice<'_>]) -> Vec<Step> {
+    let most = if all.len() > STEPS { STEPS - 1 } else { STEPS };
+    let (shown, left_over) = all.split_at(most.min(all.len()));
+    let mut steps = shown
+        .iter()
+        .map(|advice| step(survey, advice))
+        .collect_vec();
+    if !left_over.is_empty() {
+        let is_urgent = |advice: &&Advice<'_>| advice.when() == When::Now;
+        let urgent = left_over.iter().filter(is_urgent).count();
+        steps.push(Step {
+            when: if urgent > 0 { When::Now } else { When::Later },
+            what: format!(
+                "Then run pod-reaper again, and do what is left over: steps for now {urgent}, others {}. For one pod: pod-reaper explain POD.",
+                left_over.len() - urgent
+            ),
+            command: None,
+            harms: None,
+        });
+    }
+    steps
+}
+
+/// Spells a thing to do.
+pub fn step(survey: &Survey<'_>, advice: &Advice<'_>) -> Step {
+    let command = advice.command(survey);
+    Step {
+        when: advice.when(),
+        what: advice.to_string(),
+        harms: advice.harm().filter(|_| command.is_some()),
+        command,
+    }
+}
+
+fn to_do(survey: &Survey<'_>, steps: Vec<Step>) -> [Section; 2] {
+    let [mut now, later] = Section::of_steps("NOW", steps);
+    let down = survey.down();
+    if now.lines.is_empty() && down.keys().any(|state| **state != State::Gone) {
+        let waits = if later.lines.is_empty() {
+            ""
+        } else {
+            " The steps below can wait until working hours."
+        };
+        now.lines
+            .push(Line::Text(format!("Nothing, as far as was read.{waits}")));
+    }
+    [now, later]
+}
+
+/// Returns the section of what must not be done to these pods and their nodes.
+pub fn never(survey: &Survey<'_>, pods: &[&PodView<'_>]) -> Section {
+    let texts = joined(advice::never(survey, pods), " Never ");
+    Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, texts)
+}
+
+/// Lists nodes and pods, those that were deleted first.
+fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
+    let select =
+        |is: &dyn Fn(&PodView<'_>) -> bool| survey.select(|pod| is(pod)).unwrap_or_default();
+    let is_alive = |pod: &PodView<'_>| pod.code() == ReasonCode::KubeletAlive;
+    let (held, alive) = (select(&|pod| pod.is_held()), select(&is_alive));
+    let failed = |pod: &PodView<'_>| pod.outcome_code().filter(|code| !code.went_well());
+    let waits = select(&|pod| pod.verdict() == Verdict::Wait && !pod.is_held());
+    let needs_you = select(&|pod| pod.verdict() == Verdict::Manual && !is_alive(pod));
+    let left_alone = select(&|pod| pod.verdict() == Verdict::Leave);
+    let needing_you = match survey.hold {
+        Some(_) => "WOULD NEED YOU",
+        None => "NEEDS YOU",
+    };
+    let not_deleted = select(&|pod| failed(pod).is_some());
+    let mut lists = vec![down(survey), alike("HELD", "", &held)];
+    lists.extend(Effect::ALL.map(|effect| reaped(survey, effect)));
+    lists.extend([
+        Section {
+            tone: Tone::Bad,
+            ..rows("NOT DELETED", usize::MAX, &not_deleted, |pod| {
+                prefixed(" [", failed(pod)) + "]"
+            })
+        },
+        goes_too(survey),
+        afterwards(survey),
+        rows("WAITS", NAMES, &waits, |pod| match pod.from {
+            Some(from) => format!(" until {}", clock(from)),
+            None if pod.code() == ReasonCode::OverCap => {
+                " for a later run (--max-deletes)".to_owned()
+            }
+            None => code(pod),
+        }),
+        Section {
+            tone: Tone::Bad,
+            ..rows(needing_you, NAMES, &needs_you, |pod| {
+                prefixed(" ", pod.judged.copies()) + &code(pod)
+            })
+        },
+        // None of them needs you by itself.
+        alike("NEEDS YOU", "[kubelet-alive]", &alive),
+        rows("LEFT ALONE", NAMES, &left_alone, |pod| {
+            prefixed(" on ", pod.judged.pod.node.as_ref()) + &code(pod)
+        }),
+    ]);
+    lists
+}
+
+fn down(survey: &Survey<'_>) -> Section {
+    let many = survey
+        .down()
+        .into_values()
+        .filter(|nodes| nodes.len() > NAMED);
+    let names = many
+        .flatten()
+        .map(|node| node.name.to_owned())
+        .collect_vec();
+    let count = names.len();
+    list(
+        "DOWN",
+        count,
+        None,
+        [(String::new(), at_most(names, NAMES))],
+    )
+}
+
+fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect) -> Section {
+    let pods = survey.select(|pod| pod.is_reaped() && pod.effect == effect);
+    let pods = pods.unwrap_or_default();
+    let late = pods.0.iter().copied().filter(|pod| pod.detaches_late);
+    let late = Pods(late.collect());
+    let note = match effect {
+        Effect::Restart if late.0.is_empty() => None,
+        Effect::Restart if late.0.len() == pods.0.len() => {
+            Some("(each up to 6 minutes later, once its volume is detached)".to_owned())
+        }
+        Effect::Restart => Some(format!(
+            "(up to 6 minutes later, once the volume is detached: {late})"
+        )),
+        _ => Some(effect.means().to_owned()),
+    };
+    let heading = effect.as_str().to_uppercase();
+    list(&heading, pods.0.len(), note, grouped(&pods))
+}
+
+/// Lists the active pods that a deleted pod controls, which are deleted with it.
+fn goes_too(survey: &Survey<'_>) -> Section {
+    let owners = survey.pods.iter().filter(|pod| pod.is_reaped());
+    let owned = owners.filter_map(|pod| Some((pod.name(), survey.owned_by(pod)?.clone())));
+    let owned = owned.collect_vec();
+    let count = owned.iter().map(|(_, names)| names.len()).sum();
+    list("DELETED WITH THEIR OWNER", count, None, owned)
+}
+
+fn afterwards(survey: &Survey<'_>) -> Section {
+    let pods = survey
+        .pods
+        .iter()
+        .filter(|pod| pod.trace != Some(Trace::Untouched));
+    let notes = pods.filter_map(|pod| Some((pod.note.as_ref()?, pod)));
+    let notes = notes.into_group_map().into_iter();
+    let texts = notes
+        .map(|(note, pods)| format!("{}: {note}", Pods(pods)))
+        .sorted();
+    Section::of_texts(Kind::List, "AFTERWARDS", Tone::Plain, texts)
+}
+
+fn foot(survey: &Survey<'_>) -> Section {
+    let settings = survey.settings;
+    let guard = match settings.guard() {
+        GuardCode::Proved => " · the guard is proved",
+        GuardCode::NotRequired => " · no guard",
+        GuardCode::NotAsked => "",
+    };
+    let also = match settings.task.mode() {
+        Mode::Delete => "",
+        Mode::DryRun | Mode::Snapshot => " · also on Ready nodes: --all",
+    };
+    let text = format!(
+        "pod-reaper {} · stuck after {} · {}{guard} · why: pod-reaper explain POD{also}",
+        env!("CARGO_PKG_VERSION"),
+        human_duration(settings.policy.reap_older_than),
+        match settings.namespaces.to_string().as_str() {
+            "all" => "all namespaces",
+            filter => filter,
+        }
+    );
+    Section::of_texts(Kind::Foot, "", Tone::Quiet, [text])
+}
+
+fn list(
+    heading: &str,
+    count: usize,
+    note: Option<String>,
+    groups: impl IntoIterator<Item = Group>,
+) -> Section {
+    let mut lines = Vec::new();
+    if count > 0 {
+        lines.extend(note.map(Line::Text));
+        lines.push(Line::Names(groups.into_iter().collect()));
+    }
+    Section {
+        kind: Kind::List,
+        heading: format!("{heading}: {count}"),
+        tone: Tone::Plain,
+        lines,
+    }
+}
+
+/// Lists at most `most` pods, each with a remark.
+fn rows(
+    heading: &str,
+    most: usize,
+    pods: &Pods<'_>,
+    remark: impl Fn(&PodView<'_>) -> String,
+) -> Section {
+    let names = pods.0.iter().map(|pod| pod.name() + &remark(pod));
+    let names = at_most(names.collect(), most).into_iter();
+    let names = names.map(|name| (String::new(), vec![name]));
+    list(heading, pods.0.len(), None, names)
+}
+
+fn code(pod: &PodView<'_>) -> String {
+    format!(" [{}]", pod.code())
+}
+
+/// Cuts a list of names that cannot hurt.
+fn at_most(mut names: Vec<String>, most: usize) -> Vec<String> {
+    let more = names.len().saturating_sub(most);
+    if more > 0 {
+        names.truncate(most);
+        names.push(format!("and {more} more (names: --output=json)"));
+    }
+    names
+}
+
+/// Names pods, grouped by namespace.
+fn grouped(pods: &Pods<'_>) -> Vec<Group> {
+    let names = pods
+        .0
+        .iter()
+        .map(|pod| (&pod.judged.pod.namespace, &pod.judged.pod.name));
+    let groups = names.into_group_map().into_iter().sorted();
+    let groups = groups.map(|(namespace, names)| {
+        let names = names.into_iter().sorted_by_cached_key(|name| natural(name));
+        (namespace.clone(), names.cloned().collect())
+    });
+    groups.collect()
+}
+
+/// Lists pods that a limit or a living machine keeps, all alike: a few by name, many by number.
+fn alike(heading: &str, remark: &str, pods: &Pods<'_>) -> Section {
+    let (count, names) = (pods.0.len(), grouped(pods));
+    let named = |remark: &str| Some(remark.to_owned()).filter(|remark| !remark.is_empty());
+    if count <= FEW {
+        return list(heading, count, named(remark), names);
+    }
+    let counts = names.into_iter();
+    let counts = counts.map(|(namespace, names)| format!("{namespace} {}", names.len()));
+    let remark = format!("{remark} (names: --output=json)");
+    let counts = [(String::new(), counts.collect())];
+    list(heading, count, named(remark.trim_start()), counts)
+}

@@ -1,0 +1,865 @@
+//! The survey: each node and each pod of a run, looked at once.
+//!
+//! Nothing else in the report reads the facts, the plan, the outcomes or the history. What was not read is a variant or
+//! an error, so that no sentence can take it for none.
+
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, HashSet},
+};
+
+use itertools::Itertools as _;
+use jiff::{SignedDuration, Timestamp};
+
+use super::record::RunRecord;
+use crate::{
+    codes::codes,
+    exit::Exit,
+    facts::{
+        Attachment, ClaimFacts, ClusterFacts, HANGS, KubeletSays, LeafKind, NodeFacts, Place,
+        PodFacts, Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded, Unread, Zone,
+    },
+    history::{Noted, RememberedNode, RememberedSet},
+    judge::{Evaluation, Judged, Limit, Note, PodContext, ReasonCode, Tie, TieKind, Verdict},
+    outcome::{Outcome, OutcomeCode, Trace},
+    selector::Target,
+    settings::Settings,
+    words::{joined, natural},
+};
+
+/// The time after which Kubernetes detaches a volume from a dead node (`maxWaitForUnmountDuration`).
+const DETACH_TIME_LIMIT: SignedDuration = SignedDuration::from_mins(6);
+/// Nodes that fail within this time of each other fail together. The node controller may notice one
+/// node up to 15 s before another.
+pub const TOGETHER: SignedDuration = SignedDuration::from_mins(1);
+/// Seconds for which most pods tolerate a NotReady node. Before they have passed, no eviction is missing.
+const TOLERATION_SECONDS: i64 = 300;
+/// How late an eviction may be: the node controller looks at the nodes every 5 s, and taints one
+/// node of a zone every 10 s.
+const EVICTION_DELAY: SignedDuration = SignedDuration::from_secs(50);
+
+/// A run, with each node and pod looked at.
+pub struct Survey<'a> {
+    pub settings: &'a Settings,
+    pub now: Timestamp,
+    /// The cluster that the printed kubectl commands have to reach.
+    pub kubectl: &'a Target,
+    /// The name of the cluster; `None` for a file without one.
+    pub place: Option<&'a str>,
+    /// The limit that holds the whole run.
+    pub hold: Option<&'a Limit>,
+    /// The limits that hold single zones.
+    pub zones: &'a BTreeMap<Zone, Limit>,
+    /// The nodes that each limit on nodes that failed together holds, unless the breaker does.
+    pub together: Vec<(&'a Limit, Vec<&'a str>)>,
+    /// The limits of the run, of zones and of nodes.
+    pub limits: Vec<&'a Limit>,
+    /// The nodes that were looked up, in natural order.
+    pub nodes: Vec<NodeView<'a>>,
+    /// The Terminating pods, the worst damage first.
+    pub pods: Vec<PodView<'a>>,
+    /// All nodes of the cluster.
+    pub node_count: usize,
+    /// What could not be read, one for each cause.
+    pub gaps: Vec<Gap<'a>>,
+    /// Why the `VolumeAttachments` were not read.
+    pub unread_attachments: Option<&'a Unread>,
+    pub errors: &'a [ReadError],
+    pub strays: &'a [Stray],
+    /// Why no verdict can be trusted.
+    pub incomplete: Option<&'a str>,
+    /// Which options select no namespace.
+    pub unmatched: Option<String>,
+    pub unseen: &'a [String],
+    /// The nodes of which earlier runs deleted pods.
+    pub remembered: &'a [RememberedNode],
+    /// What of the history could not be read or noted.
+    pub unread_history: Option<&'a str>,
+    /// Whether the run deleted a pod, or tried to.
+    pub acted: bool,
+    /// Whether several control-plane nodes are NotReady, and no etcd was seen there.
+    pub control_plane_is_unsure: bool,
+    run: &'a RunRecord<'a>,
+}
+
+/// A node that was looked up.
+pub struct NodeView<'a> {
+    pub name: &'a str,
+    /// The node; `None` if it does not exist or could not be read.
+    pub known: Option<&'a NodeFacts>,
+    /// `None` if it is Ready, or gone and nothing there needs you.
+    pub state: Option<State<'a>>,
+    /// The limit that holds its pods.
+    pub held: Option<&'a Limit>,
+    /// Its Terminating pods, as places in [`Survey::pods`].
+    pub pods: Vec<usize>,
+    /// What becomes of its volumes.
+    pub volumes: Volumes,
+    /// Whether this run deleted a pod there, or may have.
+    pub was_acted_on: bool,
+    /// Whether earlier runs deleted pods there, while it may still be down.
+    pub was_acted_on_earlier: bool,
+    /// Whether a run would delete a pod there, or did.
+    pub is_reaped: bool,
+    /// Whether the line with the out-of-service taint harms nothing there.
+    pub may_taint: bool,
+    pub attachments: Read<&'a [Attachment]>,
+    /// The pods that Kubernetes should have evicted.
+    pub not_evicted: Vec<&'a PodFacts>,
+}
+
+/// When other nodes can use the volumes of a node that is down.
+pub enum Volumes {
+    /// No run moves one.
+    Stay,
+    /// The next run moves one, six minutes after the delete.
+    MoveAfterRun,
+    MoveAt(Timestamp),
+    MovedAt(Timestamp),
+    /// What earlier runs deleted there is not known.
+    MayHaveMoved,
+    /// The `VolumeAttachments` were not read: what may be attached moves then, or after the next run.
+    MayMove(Option<Timestamp>),
+}
+
+/// A Terminating pod.
+#[derive(Debug)]
+pub struct PodView<'a> {
+    pub judged: &'a Judged,
+    /// Its place in [`Survey::pods`].
+    place: usize,
+    /// The place of its node in [`Survey::nodes`]; `None` if it has none.
+    pub at: Option<usize>,
+    pub node: Option<&'a NodeFacts>,
+    /// Whether a limit holds its node.
+    pub is_on_held_node: bool,
+    pub outcome: Option<&'a Outcome>,
+    /// What is known of this run's own delete; `None` if it only looked.
+    pub trace: Option<Trace>,
+    pub damage: Damage,
+    pub effect: Effect,
+    /// Whether a volume is attached to its node.
+    pub attached: Read<bool>,
+    /// Whether another node gets a volume only six minutes after the delete, or may.
+    pub detaches_late: bool,
+    /// Whether it starts again with its data if its node comes back, and nobody has to fear that.
+    pub returns: bool,
+    /// For how long it is overdue; negative before.
+    pub overdue: SignedDuration,
+    /// From when on a run may reap it, if it waits for time only.
+    pub from: Option<Timestamp>,
+    /// What to remember once it is reaped.
+    pub note: Option<String>,
+    code: [ReasonCode; 1],
+}
+
+/// What could not be read because of one cause.
+pub struct Gap<'a> {
+    pub first: &'a ReadError,
+    pub count: usize,
+}
+
+/// The state of a node that is not Ready, the most urgent first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State<'a> {
+    Unread,
+    NeededMember,
+    Down,
+    Fenced(&'a str),
+    BeingDeleted,
+    NotLookedAt,
+    Alive(Option<KubeletSays>),
+    /// A Kosmos node, and its cluster.
+    Kosmos(Option<&'a str>),
+    Leaf,
+    Gone,
+}
+
+/// How bad it is that a pod is down, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Damage {
+    NoOtherReady,
+    NotKnown,
+    FewReady,
+    ManyReady,
+}
+
+codes! {
+    /// What becomes of a pod that is deleted. Nobody read its replacement.
+    pub enum Effect {
+        /// Its controller waits for the delete, or its replacement for a volume.
+        Restart = "restart elsewhere",
+        /// Its controller did not wait for the delete, or nothing wants it again.
+        Leftover = "leftovers" => "(nothing waits for their delete)",
+        /// It has no owner.
+        GoneForGood = "gone for good" => "(no owner starts them again)",
+        /// Its owner is no controller.
+        UpToOwner = "up to their owners" => "(an owner that is no controller)",
+    }
+}
+
+impl<'a> Survey<'a> {
+    /// Surveys a run.
+    pub fn of(run: &'a RunRecord<'a>) -> Self {
+        Self::of_some(run, |_| true)
+    }
+
+    /// Surveys one pod and what stands on its node.
+    pub fn around(run: &'a RunRecord<'a>, pod: &PodFacts) -> Self {
+        Self::of_some(run, |other| match &pod.node {
+            Some(_) => other.node == pod.node,
+            None => other.uid == pod.uid,
+        })
+    }
+
+    fn of_some(run: &'a RunRecord<'a>, is_surveyed: impl Fn(&PodFacts) -> bool) -> Self {
+        let (facts, plan) = (&run.facts, &run.plan);
+        let names = facts
+            .nodes
+            .keys()
+            .sorted_by_cached_key(|name| natural(name));
+        let names = names.map(String::as_str).collect_vec();
+        let places = names.iter().zip(0..).map(|(name, place)| (*name, place));
+        let places = places.collect::<BTreeMap<_, usize>>();
+        let attached = attached_volumes(facts);
+        let surveyed = plan.pods.iter().filter(|judged| is_surveyed(&judged.pod));
+        let by_damage = surveyed.sorted_by_cached_key(|judged| {
+            let Judged { pod, .. } = judged;
+            let (namespace, name) = (pod.namespace.as_str(), natural(&pod.name));
+            (Damage::of(judged), namespace, name, pod.uid.as_str())
+        });
+        let mut on_node = vec![Vec::new(); names.len()];
+        let mut pods = Vec::new();
+        for judged in by_damage {
+            let at = judged.pod.node.as_deref();
+            let at = at.and_then(|name| places.get(name)).copied();
+            if let Some(at) = at {
+                on_node[at].push(pods.len());
+            }
+            pods.push(PodView::of(run, judged, (pods.len(), at), &attached));
+        }
+        let mut active = active_pods(run);
+        let nodes = names.into_iter().zip(on_node);
+        let nodes = nodes.map(|(name, places)| {
+            let active = active.remove(name).unwrap_or_default();
+            NodeView::of(run, name, (places, &pods), &active)
+        });
+        let nodes = nodes.collect_vec();
+        for pod in &mut pods {
+            let node = pod.at.map(|at| &nodes[at]);
+            pod.returns = pod.returns && node.is_some_and(NodeView::may_be_waited_for);
+        }
+        let is_unsure = |it: &&NodeFacts| {
+            it.ready != Ready::True && it.control_plane && it.etcd.is_none() && it.leaf.is_none()
+        };
+        let named = run.settings.cluster_name.as_deref();
+        Self {
+            settings: run.settings,
+            now: facts.now,
+            kubectl: &run.kubectl,
+            place: named.or(facts.cluster_name.as_deref()),
+            hold: plan.hold.as_ref(),
+            zones: &plan.zones,
+            together: held_together(run, &nodes),
+            limits: plan
+                .hold
+                .iter()
+                .chain(plan.zones.values())
+                .chain(plan.together.values())
+                .collect(),
+            nodes,
+            pods,
+            node_count: facts.node_count,
+            gaps: gaps(facts),
+            unread_attachments: facts.attachments.0.as_ref().err(),
+            errors: &facts.errors,
+            strays: &facts.strays,
+            incomplete: facts.incomplete.as_deref(),
+            unmatched: run.settings.unmatched(facts),
+            unseen: &facts.unseen,
+            remembered: &run.history.nodes,
+            unread_history: run.history.unread.as_deref(),
+            control_plane_is_unsure: facts.known_nodes().filter(is_unsure).count() > 1,
+            acted: run.outcomes.values().any(|outcome| outcome.code().acted()),
+            run,
+        }
+    }
+
+    /// Returns the limit that holds the run, or the first that holds a part of it.
+    pub fn limit(&self) -> Option<&'a Limit> {
+        self.limits.first().copied()
+    }
+
+    pub fn node_of(&self, pod: &PodView<'_>) -> Option<&NodeView<'a>> {
+        Some(&self.nodes[pod.at?])
+    }
+
+    /// Returns the node of that name, if it was looked up.
+    pub fn node(&self, name: &str) -> Option<&NodeView<'a>> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// Lists the nodes that are not Ready, or gone, by state. If nodes are supposed to be dead, only these are judged.
+    pub fn down(&self) -> BTreeMap<&State<'a>, Vec<&NodeView<'a>>> {
+        let supposed = self.settings.task.suppose_dead();
+        let is_judged = |node: &&NodeView<'_>| {
+            supposed.is_empty() || supposed.iter().any(|name| name == node.name)
+        };
+        let mut down = BTreeMap::<_, Vec<_>>::new();
+        for node in self.nodes.iter().filter(is_judged) {
+            if let Some(state) = &node.state {
+                down.entry(state).or_default().push(node);
+            }
+        }
+        down
+    }
+
+    /// Lists the names of the machines that are not Ready.
+    pub fn machines_down(&self) -> Vec<&'a str> {
+        let is_down = |node: &&NodeFacts| node.ready != Ready::True && node.leaf.is_none();
+        let machines = self
+            .nodes
+            .iter()
+            .filter(|node| node.known.as_ref().is_some_and(is_down));
+        machines.map(|node| node.name).collect()
+    }
+
+    /// Lists the nodes whose return needs you.
+    pub fn came_back(&self) -> impl Iterator<Item = &'a RememberedNode> {
+        self.remembered.iter().filter(|node| node.needs_you())
+    }
+
+    /// Lists the `StatefulSets` of pods that earlier runs deleted on nodes that are down, that are known not to be Ready
+    /// again, the worst first.
+    pub fn not_ready_again(&self) -> Vec<&'a RememberedSet> {
+        let down = self
+            .remembered
+            .iter()
+            .filter(|node| node.now.state.may_be_down());
+        let sets = down.flat_map(|node| &node.sets);
+        let sets = sets.filter(|set| set.copies.is_some() && !set.is_back());
+        let sets = sets.unique_by(|set| (&set.namespace, &set.name));
+        sets.sorted_by_key(|set| set.copies.map(|copies| copies.ready))
+            .collect()
+    }
+
+    /// Returns the node that all of these pods are on.
+    pub fn node_of_all(&self, pods: &[&PodView<'_>]) -> Option<&NodeView<'a>> {
+        let at = pods.iter().map(|pod| pod.at).all_equal_value().ok()??;
+        Some(&self.nodes[at])
+    }
+
+    /// Lists the active pods that a pod controls, and that are deleted with it.
+    pub fn owned_by(&self, pod: &PodView<'_>) -> Option<&'a Vec<String>> {
+        self.run.facts.owned_by_pods.get(&pod.judged.pod.uid)
+    }
+
+    /// Returns the pod with what is foreseen, if Kubernetes has not evicted it yet.
+    pub fn not_evicted(&self, pod: &PodFacts) -> Option<&'a Judged> {
+        self.run
+            .plan
+            .not_evicted
+            .iter()
+            .find(|judged| judged.pod.uid == pod.uid)
+    }
+
+    /// Returns what each rule saw of the pod.
+    pub fn rules(&self, judged: &Judged) -> Vec<Evaluation> {
+        let (facts, policy) = (&self.run.facts, &self.settings.policy);
+        PodContext::of(facts, policy, &judged.pod, judged.storage.as_ref()).evaluate()
+    }
+
+    /// Returns the exit code of the run.
+    pub fn exit(&self) -> Exit {
+        let any = |is: fn(&PodView<'_>) -> bool| self.pods.iter().any(is);
+        let failed = |pod: &PodView<'_>| pod.outcome_code().is_some_and(OutcomeCode::is_failure);
+        let needs_you =
+            any(|pod| pod.verdict() == Verdict::Manual) || self.came_back().next().is_some();
+        if self.settings.exit_on_manual && needs_you {
+            Exit::Manual
+        } else if any(|pod| pod.is_held() && pod.code() != ReasonCode::FactsUnread) {
+            Exit::Held
+        } else if !self.errors.is_empty()
+            || any(|pod| pod.code() == ReasonCode::FactsUnread)
+            || any(failed)
+        {
+            Exit::Incomplete
+        } else {
+            Exit::Done
+        }
+    }
+}
+
+/// Lists the nodes that each limit on nodes that failed together holds, in natural order, unless the breaker does.
+fn held_together<'a>(
+    run: &'a RunRecord<'_>,
+    nodes: &[NodeView<'a>],
+) -> Vec<(&'a Limit, Vec<&'a str>)> {
+    let mut held = Vec::<(&Limit, Vec<&str>)>::new();
+    for node in nodes {
+        let limit = run.plan.together.get(node.name);
+        let Some(limit) = limit.filter(|limit| node.held == Some(limit)) else {
+            continue;
+        };
+        match held.iter_mut().find(|(of, _)| *of == limit) {
+            Some((_, names)) => names.push(node.name),
+            None => held.push((limit, vec![node.name])),
+        }
+    }
+    held
+}
+
+/// Lists the active pods of each node, those first that Kubernetes will evict.
+fn active_pods<'a>(run: &'a RunRecord<'_>) -> BTreeMap<&'a str, Vec<&'a PodFacts>> {
+    let mut active = BTreeMap::<_, Vec<_>>::new();
+    for pod in run.plan.not_evicted.iter().map(|judged| &judged.pod) {
+        if let Some(node) = &pod.node {
+            active.entry(node.as_str()).or_default().push(pod);
+        }
+    }
+    for (node, pods) in &run.facts.active {
+        active.entry(node).or_default().extend(pods);
+    }
+    active
+}
+
+/// The names of the volumes that are attached to each node.
+pub type Attached<'a> = Read<BTreeMap<&'a str, HashSet<&'a str>>>;
+
+pub fn attached_volumes(facts: &ClusterFacts) -> Attached<'_> {
+    let all = facts.attachments.0.as_ref().map_err(Unread::clone)?;
+    let of_nodes = all.iter().map(|(node, attachments)| {
+        let attached = attachments.iter().filter(|it| it.attached);
+        let volumes = attached.filter_map(|it| it.volume.as_deref());
+        (node.as_str(), volumes.collect())
+    });
+    Ok(of_nodes.collect())
+}
+
+/// Joins reads that failed by the kind of what was to be read, and by the cause without the message, which names the object.
+fn gaps(facts: &ClusterFacts) -> Vec<Gap<'_>> {
+    let mut gaps = BTreeMap::<_, Gap<'_>>::new();
+    for error in &facts.errors {
+        let key = (error.what.split(' ').next(), error.cause.split(':').next());
+        let gap = gaps.entry(key).or_insert(Gap {
+            first: error,
+            count: 0,
+        });
+        gap.count += 1;
+    }
+    gaps.into_values().collect()
+}
+
+impl<'a> NodeView<'a> {
+    fn of(
+        run: &'a RunRecord<'_>,
+        name: &'a str,
+        (places, all): (Vec<usize>, &[PodView<'a>]),
+        active: &[&'a PodFacts],
+    ) -> Self {
+        let (facts, plan) = (&run.facts, &run.plan);
+        let read = facts.nodes[name].as_ref();
+        let known = read.ok().and_then(Option::as_ref);
+        let pods = places.iter().map(|place| &all[*place]);
+        let state = match read {
+            Ok(Some(node)) => State::of(node, facts.now),
+            Err(_) => Some(State::Unread),
+            Ok(None) => {
+                let mut pods = pods.clone();
+                let needs_you = pods.any(|pod| pod.verdict() == Verdict::Manual);
+                needs_you.then_some(State::Gone)
+            }
+        };
+        let mut reaped = pods.clone().filter(|pod| pod.verdict() == Verdict::Reap);
+        let was_acted_on = pods
+            .clone()
+            .any(|pod| pod.trace.is_some_and(Trace::may_be_gone));
+        let held = known.and_then(|node| plan.limit_of(node));
+        Self {
+            name,
+            known,
+            state,
+            held,
+            was_acted_on,
+            is_reaped: reaped.next().is_some(),
+            was_acted_on_earlier: earlier(run, name).next().is_some(),
+            volumes: Volumes::of(run, (name, known), was_acted_on, pods.clone()),
+            may_taint: known
+                .is_some_and(|node| held.is_none() && may_taint(run, node, pods, active)),
+            attachments: facts.attachments.on(name),
+            not_evicted: known.map_or_else(Vec::new, |node| not_evicted(run, node, active)),
+            pods: places,
+        }
+    }
+
+    /// Reports whether nobody knows that its machine is off, and a person may power it off.
+    pub fn is_suspect(&self) -> bool {
+        self.state == Some(State::Down) && self.known.is_some_and(|node| !node.out_of_service)
+    }
+
+    /// Reports whether it may come back as it is: it is known that no run has deleted pods there.
+    pub fn may_be_waited_for(&self) -> bool {
+        let is_not_known = matches!(self.volumes, Volumes::MayHaveMoved);
+        let was_acted_on = self.was_acted_on || self.was_acted_on_earlier;
+        self.known.is_some() && !was_acted_on && !is_not_known
+    }
+
+    /// Returns the node's etcd, if a Ready member less is none too many.
+    pub fn has_no_spare_member(&self) -> bool {
+        let etcd = self.known.and_then(|node| node.etcd);
+        etcd.is_some_and(Quorum::has_no_spare)
+    }
+}
+
+impl Volumes {
+    fn of<'p, 'a: 'p>(
+        run: &RunRecord<'_>,
+        (name, known): (&str, Option<&NodeFacts>),
+        was_acted_on: bool,
+        mut pods: impl Iterator<Item = &'p PodView<'a>>,
+    ) -> Self {
+        let now = run.facts.now;
+        // A run that ended early noted no pods: they may have had an attached volume.
+        let first = earlier(run, name).filter_map(|noted| {
+            let attached = noted.pods.iter().filter(|pod| pod.attached);
+            let unnamed = noted.pods.is_empty().then_some(noted.first_reap);
+            attached.map(|pod| pod.at).min().or(unnamed)
+        });
+        let moved = first.min().map(|at| at.saturating_add(DETACH_TIME_LIMIT));
+        match moved {
+            Some(Ok(at)) if at <= now => return Self::MovedAt(at),
+            Some(Ok(at)) => return Self::MoveAt(at),
+            _ => {}
+        }
+        if known.is_some_and(|node| !run.history.knows(&node.uid)) {
+            return Self::MayHaveMoved;
+        }
+        let moves = |pod: &PodView<'_>| {
+            let is_untouched = pod.trace == Some(Trace::Untouched);
+            pod.verdict() == Verdict::Reap && !is_untouched && pod.detaches_late
+        };
+        let detached = now.saturating_add(DETACH_TIME_LIMIT).unwrap_or(now);
+        let from = was_acted_on.then_some(detached);
+        match (run.facts.attachments.0.is_ok(), from) {
+            _ if !pods.any(moves) => Self::Stay,
+            (false, from) => Self::MayMove(from),
+            (true, Some(at)) => Self::MoveAt(at),
+            (true, None) => Self::MoveAfterRun,
+        }
+    }
+}
+
+/// Lists what earlier runs noted of a node that may still be down.
+fn earlier<'a>(run: &'a RunRecord<'_>, node: &str) -> impl Iterator<Item = &'a Noted> {
+    let nodes = run.history.nodes.iter();
+    let nodes = nodes.filter(move |it| it.noted.node == node && it.now.state.may_be_down());
+    nodes.map(|it| &it.noted)
+}
+
+impl<'a> PodView<'a> {
+    fn of(
+        run: &'a RunRecord<'_>,
+        judged: &'a Judged,
+        (place, at): (usize, Option<usize>),
+        attached: &Attached<'_>,
+    ) -> Self {
+        let (facts, pod, storage) = (&run.facts, &judged.pod, judged.storage.as_ref());
+        let node = facts.known_node(pod);
+        let outcome = run.outcomes.get(&pod.uid);
+        let attached = is_attached(judged, attached);
+        // Kubernetes detaches at once if the node has the taint `out-of-service`, and nothing waits for the volume if the
+        // namespace is being deleted. What was not read may be attached.
+        let detaches_late = node.is_some_and(|node| !node.out_of_service)
+            && judged.unneeded() != Some(Unneeded::Namespace)
+            && *attached.as_ref().unwrap_or(&true);
+        let mut claims = storage.into_iter().flat_map(Storage::claims);
+        let mut this = Self {
+            judged,
+            place,
+            at,
+            node,
+            is_on_held_node: node.is_some_and(|node| run.plan.limit_of(node).is_some()),
+            outcome,
+            trace: outcome.and_then(Outcome::trace),
+            damage: Damage::of(judged),
+            effect: Effect::of(judged, detaches_late),
+            attached,
+            detaches_late,
+            returns: claims.all(|claim| claim.read.deletion.is_none())
+                && judged.unneeded().is_none()
+                && pod.controller.is_some(),
+            overdue: facts.overdue(pod),
+            from: judged.waits_until(),
+            note: note(facts, judged),
+            code: [judged.code()],
+        };
+        this.returns = this.returns && this.is_local();
+        this
+    }
+
+    pub fn verdict(&self) -> Verdict {
+        self.judged.verdict()
+    }
+
+    pub fn code(&self) -> ReasonCode {
+        self.code[0]
+    }
+
+    pub fn outcome_code(&self) -> Option<OutcomeCode> {
+        self.outcome.map(Outcome::code)
+    }
+
+    /// Returns the pod's namespace and name.
+    pub fn name(&self) -> String {
+        full_name(&self.judged.pod)
+    }
+
+    /// Lists the reasons for which a person has to decide; none on a node that a limit holds.
+    pub fn asks(&self) -> &[ReasonCode] {
+        match self.verdict() {
+            _ if self.is_on_held_node => &[],
+            Verdict::Manual if self.judged.reason.asks_a_person() => &self.judged.reason.asks,
+            Verdict::Manual => &self.code,
+            _ => &[],
+        }
+    }
+
+    /// Reports whether the pod's machine has to be off: its containers can run beside a replacement, or its data is to be
+    /// given up.
+    pub fn wants_node_off(&self) -> bool {
+        let pod = &self.judged.pod;
+        let never_started =
+            pod.phase == "Pending" && pod.containers.running + pod.containers.terminated == 0;
+        let may_run_twice = !never_started && !pod.finished() && !pod.made_by("DaemonSet", "apps");
+        match self.verdict() {
+            _ if self.is_on_held_node => false,
+            Verdict::Reap => may_run_twice && self.trace != Some(Trace::Untouched),
+            Verdict::Manual => self.judged.reason.asks_a_person(),
+            _ => false,
+        }
+    }
+
+    /// Reports whether a limit other than the cap holds the pod.
+    pub fn is_held(&self) -> bool {
+        let limit = self.judged.limit.as_ref();
+        limit.is_some_and(|limit| !matches!(limit, Limit::OverCap(_)))
+    }
+
+    /// Reports whether the pod needs you because its data is, or may be, on its node.
+    pub fn is_local(&self) -> bool {
+        let asks = |code| self.judged.reason.asks.contains(&code);
+        self.verdict() == Verdict::Manual
+            && (asks(ReasonCode::LocalVolume) || asks(ReasonCode::HostPath))
+    }
+
+    /// Reports whether the pod hangs on a Ready node.
+    pub fn hangs(&self) -> bool {
+        self.code() == ReasonCode::NodeReady && self.overdue >= HANGS
+    }
+
+    /// Reports whether its node is a machine that is not Ready.
+    pub fn is_on_dead_machine(&self) -> bool {
+        let is_dead = |node: &NodeFacts| node.ready != Ready::True && node.leaf.is_none();
+        self.node.is_some_and(is_dead)
+    }
+
+    /// Returns until when the volume of a PVC that was given up can be kept.
+    pub fn given_up_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let ties = self.judged.reason.ties.iter();
+        let until = ties.filter_map(Tie::given_up_from).max();
+        until.filter(|until| *until > now)
+    }
+
+    /// Reports whether it was deleted, or would be.
+    pub fn is_reaped(&self) -> bool {
+        self.verdict() == Verdict::Reap && self.outcome_code().is_none_or(OutcomeCode::went_well)
+    }
+}
+
+/// Pods are ordered as in [`Survey::pods`].
+impl Ord for PodView<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.place.cmp(&other.place)
+    }
+}
+
+impl PartialOrd for PodView<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for PodView<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.place == other.place
+    }
+}
+
+impl Eq for PodView<'_> {}
+
+impl<'a> State<'a> {
+    /// Returns the state of a node; `None` if it is Ready.
+    fn of(node: &'a NodeFacts, now: Timestamp) -> Option<Self> {
+        Some(if node.ready == Ready::True {
+            return None;
+        } else if let Some(leaf) = &node.leaf {
+            match leaf.kind {
+                LeafKind::Kosmos => Self::Kosmos(leaf.cluster.as_deref()),
+                _ => Self::Leaf,
+            }
+        } else if !node.signs_of_life(now).is_empty() {
+            Self::Alive(node.kubelet_says.filter(|_| node.ready == Ready::False))
+        } else if node.may_live(now) {
+            Self::NotLookedAt
+        } else if let Some(mark) = node.fenced(now) {
+            Self::Fenced(mark)
+        } else if node.etcd.is_some_and(|members| !members.is_met()) {
+            Self::NeededMember
+        } else if node.is_deleted {
+            Self::BeingDeleted
+        } else {
+            Self::Down
+        })
+    }
+}
+
+impl Damage {
+    /// Returns how bad it is that the pod is down. The Ready pods of its `StatefulSet` are its
+    /// `status.readyReplicas`, which does not count this pod.
+    fn of(judged: &Judged) -> Self {
+        match judged.copies() {
+            Some(copies) if copies.ready == 0 => Self::NoOtherReady,
+            None => Self::NotKnown,
+            Some(copies) if copies.ready < copies.wanted.div_ceil(2) => Self::FewReady,
+            Some(_) => Self::ManyReady,
+        }
+    }
+}
+
+impl Effect {
+    fn of(judged: &Judged, detaches_late: bool) -> Self {
+        let pod = &judged.pod;
+        // `status.volumesAttached` is not asked: a VolumeAttachment, or a disk for one node.
+        let waits_for_a_disk =
+            detaches_late || judged.volumes().any(|volume| volume.driver.is_some());
+        match (&pod.owner, &pod.controller) {
+            _ if judged.unneeded().is_some() => Self::Leftover,
+            _ if judged
+                .reason
+                .notes()
+                .any(|note| matches!(note, Note::Bound(_))) =>
+            {
+                Self::Leftover
+            }
+            (None, _) if !pod.is_orphan => Self::GoneForGood,
+            (_, None) => Self::UpToOwner,
+            _ if pod.is_replaced_early() && !waits_for_a_disk && !pod.held_by_job() => {
+                Self::Leftover
+            }
+            _ => Self::Restart,
+        }
+    }
+}
+
+/// Reports whether a volume of the pod is attached to its node. Without a volume that something may attach, none is.
+pub fn is_attached(judged: &Judged, attached: &Attached<'_>) -> Read<bool> {
+    let claims = judged.storage.iter().flat_map(Storage::claims);
+    let is_never_attached = |it: &&ClaimFacts| it.attaches == Some(Ok(false));
+    let claims = claims.filter(|it| !is_never_attached(it));
+    let volumes = claims.filter_map(|claim| Some(&claim.read.bound()?.volume));
+    let mut volumes = volumes
+        .filter(|volume| matches!(volume.storage, Place::Driver | Place::StrictLocal))
+        .peekable();
+    let Some(node) = judged
+        .pod
+        .node
+        .as_deref()
+        .filter(|_| volumes.peek().is_some())
+    else {
+        return Ok(false);
+    };
+    let attached = attached.as_ref().map_err(Unread::clone)?.get(node);
+    Ok(attached.is_some_and(|names| volumes.any(|volume| names.contains(volume.name.as_str()))))
+}
+
+/// Returns what to remember once the pod is reaped; `None` if it is not. Its replacement waits for a node that
+/// its volume allows only if no such node is Ready: all NotReady nodes were read.
+fn note(facts: &ClusterFacts, judged: &Judged) -> Option<String> {
+    if judged.verdict() != Verdict::Reap {
+        return None;
+    }
+    let is_down = |name: &String| facts.nodes.contains_key(name);
+    let notes = judged.reason.notes().filter(|note| match note {
+        Note::Claim(tie) if matches!(tie.kind, TieKind::Elsewhere(_)) => {
+            let allowed = judged.claim(&tie.pvc).into_iter();
+            let nodes = allowed.flat_map(|it| it.allowed.values().flatten().flatten());
+            let mut nodes = nodes.peekable();
+            nodes.peek().is_some() && nodes.all(is_down)
+        }
+        // The list of such pods says it.
+        Note::NoController => false,
+        _ => true,
+    });
+    let own = judged.pod.after_reap.iter();
+    let own = own.map(|note| format!("{note:#} (its own note)"));
+    joined(own.chain(notes.map(|note| note.to_string())), "; ")
+}
+
+/// Reports whether the out-of-service taint may be set, if no limit holds the node: its machine is silent, and the node
+/// carries no such taint. The taint ends every pod there, so none may be opted out, be on a member of etcd that may be
+/// needed, wait for your decision about its owner, or take a PVC along whose data may still be wanted. Nothing of this is
+/// known of pods in namespaces that are left out, and of pods whose PVCs were not read.
+fn may_taint<'p, 'a: 'p>(
+    run: &RunRecord<'_>,
+    node: &NodeFacts,
+    mut pods: impl Iterator<Item = &'p PodView<'a>>,
+    active: &[&PodFacts],
+) -> bool {
+    let now = run.facts.now;
+    let uses_claims = |pod: &PodFacts| pod.claim_names.as_ref().map_or(true, |all| !all.is_empty());
+    let keeps =
+        |code: &ReasonCode| matches!(code, ReasonCode::OwnerKind | ReasonCode::VolumeUnverified);
+    let loses = |tie: &Tie| tie.goes() || tie.given_up_from() > Some(now);
+    let forbids = |it: &Judged| {
+        it.pod.opts_out(now).is_some()
+            || !it.by_storage() && uses_claims(&it.pod)
+            || it.reason.code() == ReasonCode::EtcdMember
+            || it.reason.asks.iter().any(keeps)
+            || it.reason.ties.iter().any(loses)
+    };
+    let mut active = active.iter();
+    run.settings.namespaces.selects_all()
+        && !node.may_live(now)
+        && !node.out_of_service
+        && !node.opted_out.as_ref().is_some_and(|skip| skip.holds(now))
+        && !pods.any(|pod| forbids(pod.judged))
+        && !active.any(|pod| pod.opts_out(now).is_some() || uses_claims(pod))
+}
+
+/// Lists the pods that Kubernetes should have evicted from a dead machine. Static pods and pods of a `DaemonSet` belong
+/// to their node.
+fn not_evicted<'a>(
+    run: &RunRecord<'_>,
+    node: &NodeFacts,
+    active: &[&'a PodFacts],
+) -> Vec<&'a PodFacts> {
+    let now = run.facts.now;
+    let since = node.not_ready_since(now);
+    let is_due = |seconds: i64| {
+        let after = SignedDuration::from_secs(seconds.max(0)).saturating_add(EVICTION_DELAY);
+        since.is_none_or(|since| now.duration_since(since) >= after)
+    };
+    if node.ready == Ready::True || node.leaf.is_some() || !is_due(TOLERATION_SECONDS) {
+        return Vec::new();
+    }
+    let belongs = |pod: &&PodFacts| pod.mirror || pod.made_by("DaemonSet", "apps");
+    let pods = active.iter().copied();
+    let pods = pods.filter(|pod| !belongs(pod) && pod.tolerates(node.ready).is_none_or(is_due));
+    pods.sorted_by_key(|pod| (&pod.namespace, &pod.name))
+        .collect()
+}
+
+/// Returns the pod's namespace and name.
+pub fn full_name(pod: &PodFacts) -> String {
+    format!("{}/{}", pod.namespace, pod.name)
+}
