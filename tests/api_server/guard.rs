@@ -139,6 +139,38 @@ fn it_permits_what_the_program_does_and_nothing_else_however_it_is_installed() {
     assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1);
     assert!(cluster.try_get(STUCK).is_none());
     it_stops_attacks(&cluster, RENAMED, "acme-pod-reaper-guard-eu");
+    it_keeps_the_history(&cluster, RENAMED);
+}
+
+/// A second policy lets the account note what a run notes, in the very object that Kubernetes gives it, and nothing else.
+fn it_keeps_the_history(cluster: &ControlPlane, account: &str) {
+    const HISTORY: &str = "/api/v1/namespaces/other/configmaps/acme-pod-reaper-history-eu";
+    const POLICY: &str = "acme-pod-reaper-history-guard-eu";
+    let attacks = yaml(include_str!("../data/attacks.yaml"));
+    let rows = attacks["history"].to_string().replace("HISTORY", HISTORY);
+    let before = cluster.get(HISTORY);
+    let answers = attacked(cluster, account, POLICY, &rows);
+    assert_eq!(cluster.get(HISTORY), before, "nothing has changed");
+    every_validation_refused(cluster, POLICY, &answers);
+    let node = "0e2b5dd2-9a2c-4bb5-a1cf-66d3ef2a5f1c";
+    for note in [json!("{}"), Value::Null] {
+        let version = &cluster.get(HISTORY)["metadata"]["resourceVersion"];
+        let body = json!({"metadata": {"resourceVersion": version}, "data": {node: note, "last-report": note}});
+        let (code, answer) = as_user(account, cluster, "PATCH", HISTORY, &body);
+        assert_eq!(code, 200, "{answer}");
+    }
+}
+
+/// Every validation of the policy refused a request, so removing one would not go unnoticed.
+fn every_validation_refused(cluster: &ControlPlane, policy: &str, answers: &BTreeSet<String>) {
+    let policy = cluster.get(&format!("{ADMISSION}/validatingadmissionpolicies/{policy}"));
+    for validation in policy["spec"]["validations"].as_array().unwrap() {
+        let message = str_of(&validation["message"]);
+        assert!(
+            answers.iter().any(|says| message.contains(says)),
+            "no attack meets: {message}"
+        );
+    }
 }
 
 fn it_stops_attacks(cluster: &ControlPlane, account: &str, policy: &str) {
@@ -171,17 +203,7 @@ fn it_stops_attacks(cluster: &ControlPlane, account: &str, policy: &str) {
         before,
         "nothing has changed"
     );
-    // Every validation of the policy refused a request, so removing one would not go unnoticed.
-    for validation in cluster.get(&format!("{ADMISSION}/validatingadmissionpolicies/{policy}"))["spec"]["validations"]
-        .as_array()
-        .unwrap()
-    {
-        let message = str_of(&validation["message"]);
-        assert!(
-            answers.iter().any(|says| message.contains(says)),
-            "no attack meets: {message}"
-        );
-    }
+    every_validation_refused(cluster, policy, &answers);
 
     // The guard permits the program's requests.
     let permitted = |method, path: &str, body: &Value| {
