@@ -1,6 +1,6 @@
 //! One run, from facts to report. Each step is a module of its own.
 
-use std::cell::Cell;
+use std::{cell::Cell, time::Duration};
 
 use itertools::Itertools as _;
 use jiff::SignedDuration;
@@ -22,6 +22,10 @@ use crate::{
     stop::Stop,
     words::{counted, human_duration, sanitize},
 };
+
+/// How long before the first delete the guard may have been proved: a binding can be removed while a person reads the
+/// question, or while a large cluster is read.
+const PROOF_FRESH_FOR: Duration = Duration::from_secs(30);
 
 /// Runs with these `settings` and returns the report. `Err` if no cluster could be
 /// asked, a filter selects nothing, the facts could not be gathered, or `stop` ended the run before they were.
@@ -85,14 +89,14 @@ pub async fn run_on(
     ask: bool,
     stop: &Stop,
 ) -> Result<Report> {
-    let (mut gathered, (notes, history)) = read(cluster, settings, stop).await?;
+    let (mut gathered, proved, (notes, history)) = read(cluster, settings, stop).await?;
     let leases = gathered.leases.take();
     let mut run = RunRecord {
         history,
         notes,
         ..planned(settings, gathered)?
     };
-    act_and_verify(&mut run, leases.as_ref(), cluster, ask, stop).await;
+    act_and_verify(&mut run, (leases.as_ref(), proved), cluster, ask, stop).await?;
     Ok(run.report())
 }
 
@@ -102,16 +106,16 @@ async fn read(
     cluster: &Cluster,
     settings: &Settings,
     stop: &Stop,
-) -> Result<(Gathered, (Option<Notebook>, History))> {
+) -> Result<(Gathered, Option<Instant>, (Option<Notebook>, History))> {
     let reader = Reader::new(cluster, settings);
     let read = async {
-        let (gathered, (), history) = tokio::try_join!(
+        let (gathered, proved, history) = tokio::try_join!(
             Box::pin(gather(&reader, None)),
             prove_guard(settings, cluster),
             async { Ok(cluster.history(&settings.history_namespace).await) },
         )?;
         let recalled = recall(&reader, history, &gathered.facts).await;
-        Ok((gathered, recalled))
+        Ok((gathered, proved, recalled))
     };
     stop.or_stopped(read).await
 }
@@ -145,23 +149,27 @@ fn log_counts<'a>(pods: impl Iterator<Item = &'a PodFacts>) {
     }
 }
 
-async fn prove_guard(settings: &Settings, cluster: &Cluster) -> Result<()> {
-    if settings.guard() == GuardCode::Proved {
-        cluster.prove().await.map_err(CouldNotRun::Unguarded)?;
-        tracing::info!("The guard is proved: it refuses this account the delete of a running pod");
+/// Proves that the guard works, if the settings require that. Returns the moment before.
+async fn prove_guard(settings: &Settings, cluster: &Cluster) -> Result<Option<Instant>> {
+    if settings.guard() != GuardCode::Proved {
+        return Ok(None);
     }
-    Ok(())
+    let at = Instant::now();
+    cluster.prove().await.map_err(CouldNotRun::Unguarded)?;
+    tracing::info!("The guard is proved: it refuses this account the delete of a running pod");
+    Ok(Some(at))
 }
 
 /// Deletes the pods to be reaped, verifies that they are gone, and writes Events. A dry run does none
-/// of this. Each of these pods gets an outcome.
+/// of this. Each of these pods gets an outcome. Fails before the first delete if the proof of the guard is old, and there
+/// is none any more.
 async fn act_and_verify(
     run: &mut RunRecord<'_>,
-    leases: Option<&OtherLeases>,
+    (leases, proved): (Option<&OtherLeases>, Option<Instant>),
     cluster: &Cluster,
     ask: bool,
     stop: &Stop,
-) {
+) -> Result<()> {
     let start = Instant::now();
     let pods = run.plan.reaps().collect_vec();
     let all = |outcome: Outcome| {
@@ -171,13 +179,13 @@ async fn act_and_verify(
     };
     if run.settings.task.mode() != Mode::Delete {
         run.outcomes = all(Outcome::WouldDelete);
-        return;
+        return Ok(());
     }
     if ask && !pods.is_empty() && !prompt::confirm(&cluster.name, &run.report(), stop).await {
         let interrupted = |why: &str| Outcome::Interrupted(why.to_owned());
         run.declined = stop.reason().is_none();
         run.outcomes = all(stop.reason().map_or(Outcome::WouldDelete, interrupted));
-        return;
+        return Ok(());
     }
     let done = Cell::new(0);
     let progress = || {
@@ -190,10 +198,15 @@ async fn act_and_verify(
         let elapsed = SignedDuration::from_secs(start.elapsed().as_secs().cast_signed());
         now.saturating_add(elapsed).unwrap_or(now)
     };
+    let is_old = proved.is_some_and(|proved| proved.elapsed() > PROOF_FRESH_FOR);
+    if is_old && !pods.is_empty() {
+        prove_guard(run.settings, cluster).await?;
+    }
     let begun = history::before(cluster, run, at()).await;
     let (policy, judged_by) = (&run.settings.policy, (&run.facts, leases));
     run.outcomes = reap(cluster, stop, policy, judged_by, &pods, &progress).await;
     status("");
     history::after(cluster, run, begun, at()).await;
     events::write(cluster, stop, run, at()).await;
+    Ok(())
 }

@@ -14,7 +14,7 @@ use super::{
     request::{Ask, object},
     write::delete,
 };
-use crate::{kubernetes::RawPod, words::prefixed};
+use crate::{kubernetes::RawPod, selector::is_name, words::prefixed};
 
 /// The message of the first rule in `cronjob/components/guard/guard.yaml`. This message
 /// distinguishes the guard from everything else that may refuse a delete.
@@ -87,18 +87,29 @@ impl Cluster {
         let delete = delete(path.to_owned(), &own.uid, &own.resource_version, true);
         match self.send(delete, None).await {
             Ok(_) => Err(NoProof::NotYet(LETS.to_owned())),
-            Err(failure) => judge(&failure),
+            Err(failure) => judge(&failure, &own.name),
         }
     }
 }
 
-/// Decides what a failed delete proves: the guard is in force, or nothing.
-pub fn judge(failure: &Failure) -> Result<(), NoProof> {
+/// Reports whether the API server says that the guard refused the delete of the pod `own`: it begins the message with the
+/// pod, the policy and the binding (`validating/plugin.go`). The message of a webhook begins with the webhook, and may
+/// say anything after that.
+fn is_refusal(message: &str, own: &str) -> bool {
+    let by = format!("pods \"{own}\" is forbidden: ValidatingAdmissionPolicy '");
+    let names = message.strip_prefix(&by);
+    let names = names.and_then(|it| it.strip_suffix(&format!("' denied request: {REFUSAL}")));
+    let names = names.and_then(|it| it.split_once("' with binding '"));
+    names.is_some_and(|(policy, binding)| is_name(policy) && is_name(binding))
+}
+
+/// Decides what a failed delete of the pod `own` proves: the guard is in force, or nothing.
+pub fn judge(failure: &Failure, own: &str) -> Result<(), NoProof> {
     let message = match failure {
         Failure::Status { message, .. } => message,
         _ => "",
     };
-    if message.ends_with(&format!("denied request: {REFUSAL}")) {
+    if is_refusal(message, own) {
         return Ok(());
     }
     let what = match failure.code() {

@@ -289,6 +289,18 @@ fn only_the_message_of_the_guard_is_proof() {
         (403, by_policy.as_str(), "proof"),
         (422, &by_policy, "proof"),
         (403, &format!("{by_policy}, or not"), "never"),
+        (
+            403,
+            &format!("admission webhook \"x\" denied the request: {by_policy}"),
+            "never",
+        ),
+        (
+            403,
+            &format!("admission webhook \"x\" denied request: {REFUSAL}"),
+            "never",
+        ),
+        (403, &by_policy.replace("\"x\"", "\"y\""), "never"),
+        (403, &by_policy.replace("'b'", "'b' or 'c'"), "never"),
         (403, &format!("pods \"{REFUSAL}\" is forbidden"), "never"),
         (422, &format!("{policy}{failed}"), "never"),
         (400, REFUSAL, "never"),
@@ -298,7 +310,7 @@ fn only_the_message_of_the_guard_is_proof() {
         (429, "", "not yet"),
         (503, "", "not yet"),
     ] {
-        let judged = match guard::judge(&said(code, StatusKind::Other, message)) {
+        let judged = match guard::judge(&said(code, StatusKind::Other, message), "x") {
             Ok(()) => "proof",
             Err(guard::NoProof::Never(_)) => "never",
             Err(guard::NoProof::NotYet(_)) => "not yet",
@@ -310,7 +322,7 @@ fn only_the_message_of_the_guard_is_proof() {
         said(500, StatusKind::Webhook, &webhook),
         Failure::Transport(REFUSAL.to_owned()),
     ] {
-        assert!(guard::judge(&failure).is_err(), "{failure:?}");
+        assert!(guard::judge(&failure, "x").is_err(), "{failure:?}");
     }
 }
 

@@ -9,7 +9,13 @@ use crate::{
         samples::{status_patch, with},
     },
 };
+use base64::Engine as _;
 use pod_reaper::cluster::REFUSAL;
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
+use std::io::{BufRead as _, BufReader, Write as _};
 
 pub const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -337,6 +343,96 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
             is_guarded(&cluster, ACCOUNT, "pod-reaper")
         });
     }
+}
+
+/// Starts a webhook that refuses every request in these words, with the API server's own certificate.
+fn refusing(cluster: &ControlPlane, words: &'static str) -> String {
+    let certs = cluster.dir.join("certs");
+    let chain = CertificateDer::pem_file_iter(certs.join("apiserver.crt")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(certs.join("apiserver.key")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain.map(Result::unwrap).collect(), key)
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let tls = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = BufReader::new(StreamOwned::new(tls, connection.unwrap()));
+            let mut length = 0;
+            for line in stream.by_ref().lines().map_while(Result::ok) {
+                let line = line.to_lowercase();
+                if let Some(said) = line.strip_prefix("content-length:") {
+                    length = said.trim().parse().unwrap();
+                }
+                if line.is_empty() {
+                    break;
+                }
+            }
+            let mut body = vec![0; length];
+            if stream.read_exact(&mut body).is_err() {
+                continue;
+            }
+            let asked: Value = serde_json::from_slice(&body).unwrap();
+            let answer = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response":
+                {"uid": asked["request"]["uid"], "allowed": false, "status": {"code": 403, "message": words}}});
+            let answer = answer.to_string();
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close";
+            let answer = format!("{head}\r\nContent-Length: {}\r\n\r\n{answer}", answer.len());
+            let _ = stream.get_mut().write_all(answer.as_bytes());
+        }
+    });
+    format!("https://{address}/")
+}
+
+/// An author of webhooks can make one say what the guard says. That proves no guard.
+#[test]
+fn the_words_of_a_webhook_prove_nothing() {
+    const WORDS: &str = "pods \"pod-reaper-1\" is forbidden: ValidatingAdmissionPolicy 'pod-reaper-guard' with binding \
+        'pod-reaper-guard' denied request: pod-reaper's guard lets it touch only pods that are Terminating already";
+    let cluster = fresh();
+    one_is_stuck(&cluster);
+    install(&cluster, DEFAULT);
+    own_pod(&cluster, "pod-reaper");
+    let binding = format!("{ADMISSION}/validatingadmissionpolicybindings/pod-reaper-guard");
+    cluster.delete(&binding, json!({}));
+    let bundle = fs::read(cluster.dir.join("certs/apiserver.crt")).unwrap();
+    let bundle = base64::engine::general_purpose::STANDARD.encode(bundle);
+    let webhook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "liar"},
+        "webhooks": [{"name": "liar.example.org", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "clientConfig": {"url": refusing(&cluster, WORDS), "caBundle": bundle},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "pod-reaper"}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}]}],
+    });
+    cluster.create(
+        &format!("{ADMISSION}/validatingwebhookconfigurations"),
+        webhook,
+    );
+    let own = pod_path("pod-reaper", OWN);
+    until("the webhook speaks", || {
+        let (_, said) = rehearsed(ACCOUNT, &cluster, &own);
+        said.starts_with("admission webhook") && said.ends_with(WORDS)
+    });
+    let proxy = Proxy::to(&cluster);
+    let output = binary(&proxy.kubeconfig_of(ACCOUNT))
+        .envs(of("pod-reaper"))
+        .args(SHORT)
+        .output()
+        .expect("it starts");
+    let log = shown(&output);
+    assert_eq!(output.status.code(), Some(1), "{log}");
+    assert!(
+        log.contains("another policy or webhook refused the dry-run delete first"),
+        "{log}"
+    );
+    assert!(cluster.try_get(STUCK).is_some());
 }
 
 /// Other accounts with the same permissions can still delete running pods, set them to `Failed` and change them.

@@ -1,11 +1,11 @@
 //! At a terminal, a run that deletes asks first. The program `script` of Debian's bsdutils provides the terminal.
 
-use std::{
-    io::Write,
-    process::{Command, Stdio},
-};
+use std::io::Write;
 
-use crate::{SHORT, six_nodes, support::Fresh};
+use crate::{
+    prelude::*,
+    support::{Fresh, installed::install},
+};
 
 /// Runs the binary at a terminal, types `answer`, and returns the content of the screen.
 fn at_a_terminal(cluster: &Fresh, answer: &str) -> String {
@@ -63,4 +63,50 @@ fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
         "a terminal gets colors: {screen}"
     );
     assert!(!vault_lives());
+}
+
+/// While a person reads the question, the guard is removed. The run proves it again before the first delete.
+#[test]
+fn a_proof_is_too_old_after_half_a_minute() {
+    let cluster = fresh();
+    one_is_stuck(&cluster);
+    install(&cluster, DEFAULT);
+    own_pod(&cluster, "pod-reaper");
+    let proxy = Proxy::to(&cluster);
+    let program = env!("CARGO_BIN_EXE_pod-reaper");
+    let kubeconfig = proxy.kubeconfig_of(ACCOUNT);
+    let command = format!(
+        "{program} --kubeconfig {} {}",
+        kubeconfig.display(),
+        SHORT.join(" ")
+    );
+    let mut script = Command::new("script")
+        .args([
+            "--quiet",
+            "--flush",
+            "--return",
+            "--command",
+            &command,
+            "/dev/null",
+        ])
+        .envs(of("pod-reaper"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("script starts");
+    let mut keyboard = script.stdin.take().expect("it is piped");
+    until("the question", || proxy.seen().iter().any(Seen::is_dry));
+    let binding = format!("{ADMISSION}/validatingadmissionpolicybindings/pod-reaper-guard");
+    cluster.delete(&binding, json!({}));
+    thread::sleep(Duration::from_secs(32));
+    keyboard.write_all(b"y\n").expect("it reads");
+    let screen = script.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&screen.stdout);
+    assert!(
+        said.contains("Force-delete this pod in context proxy"),
+        "{said}"
+    );
+    assert_eq!(screen.status.code(), Some(1), "{said}");
+    assert!(said.contains("the guard is not installed"), "{said}");
+    assert!(cluster.try_get(STUCK).is_some(), "{said}");
 }
