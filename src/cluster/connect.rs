@@ -100,9 +100,12 @@ fn client(config: Config) -> kube::Result<Client> {
     connector.set_connect_timeout(Some(REQUEST_TIME_LIMIT));
     let connector = config.rustls_https_connector_with_connector(connector)?;
     let client = legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
+    // A token that is sent without TLS can be read on the way. kubectl sends none either.
+    let is_tls = config.cluster_url.scheme_str() == Some("https");
+    let auth = is_tls.then(|| config.auth_layer()).transpose()?.flatten();
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer()?)
+        .option_layer(auth)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service(client);
