@@ -25,9 +25,16 @@ mod history;
 mod run;
 mod watched;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write as _,
+    process::{Command, Stdio},
+};
 
-use pod_reaper_test_support::simulated::{Dice, Fault, Kind};
+use pod_reaper_test_support::{
+    samples::NOW,
+    simulated::{Dice, Fault, Kind},
+};
 
 use self::{
     history::Memory,
@@ -325,6 +332,64 @@ fn a_file_of_the_same_state_gives_the_same_plan() {
         );
     });
     println!("{pods} pods judged alike");
+}
+
+/// A command of ours, with blanks that are no spaces, letters that nobody sees, and those that steer a terminal.
+const ZEBRA: &str = "kubectl\u{2800}delete\u{3164}namespace zebra\u{202e} --wait=false kubectl delete namespace zebra \
+    --wait=false\u{9b}2K\u{7f} kubectl delete\u{301} namespace zebra --wait=false                    kubectl delete namespace zebra --all";
+
+/// What others wrote stands in quotation marks, on one line, and shows all that it has: in the text, which is also that of the
+/// question before the deletes, and in `explain`. A line that begins as a command is a command of the JSON, which has no
+/// letter that a terminal obeys.
+#[test]
+fn nobody_else_speaks_in_a_report() {
+    let mut quoted = 0;
+    let enough = for_every_seed(|seed| {
+        if seed % 5 != 0 {
+            return;
+        }
+        let (file, pod) = Plan::calm(seed).says(ZEBRA).saved();
+        let whole = vec!["--all".to_owned()];
+        let explained = pod.map(|pod| vec!["explain".to_owned(), pod]);
+        for args in [Some(whole), explained].into_iter().flatten() {
+            let [text, json] = ["text", "json"].map(|output| {
+                let mut program = Command::new(env!("CARGO_BIN_EXE_pod-reaper"));
+                program
+                    .args(&args)
+                    .args(["--snapshot=-", "--output", output]);
+                program.arg(format!("--now={NOW}")).env_clear();
+                program
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::null());
+                let mut child = program.spawn().unwrap();
+                let mut input = child.stdin.take().unwrap();
+                input.write_all(file.as_bytes()).unwrap();
+                drop(input);
+                String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+            });
+            let hidden = |letter: char| {
+                letter != ' ' && !letter.is_ascii_graphic() && ZEBRA.contains(letter)
+            };
+            assert!(
+                !text.contains(hidden) && !json.contains(hidden),
+                "{text}{json}"
+            );
+            for line in text.lines().map(str::trim) {
+                let own = line.split('"').step_by(2).collect::<String>();
+                let is_printed = || json.contains(&serde_json::json!(line).to_string());
+                let speaks = own.contains("zebra") || line.starts_with("kubectl ");
+                assert!(!speaks || is_printed(), "{line}\n{text}");
+                assert!(
+                    is_printed() || line.matches('"').count() % 2 == 0,
+                    "{line}\n{text}"
+                );
+                quoted += usize::from(line.contains("zebra"));
+            }
+        }
+    });
+    println!("{quoted} lines quote somebody");
+    assert!(!enough || quoted > 50, "{quoted}");
 }
 
 /// Returns the random choices of a seed, apart from others of the same seed.

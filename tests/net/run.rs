@@ -12,7 +12,7 @@ use pod_reaper_test_support::{
     samples,
     simulated::{Dice, Fate, Fault, Kind, Objects, Request, Server, Trouble},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
@@ -160,6 +160,88 @@ impl Plan {
     pub fn remembers_anything(self, seed: u64) -> Self {
         let history = Memory::random(&self.state(), &mut dice(seed, 4));
         self.remembers(history)
+    }
+
+    /// Writes this text into every field whose author may choose any, of a part of the objects.
+    pub fn says(mut self, words: &str) -> Self {
+        let mut dice = dice(self.seed, 5);
+        for object in &mut self.objects {
+            let mut said = || dice.permille(500).then(|| words.to_owned());
+            let written = said().map(|manager| {
+                json!({"manager": manager, "operation": "Update", "fieldsV1":
+                    {"f:metadata": {"f:finalizers": {format!("v:\"{words}\""): {}}}}})
+            });
+            let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+            let metadata = &mut object["metadata"];
+            match kind.as_str() {
+                "Pod" => {
+                    for key in ["pod-reaper.io/after-reap", "example.org/note"] {
+                        if let Some(said) = said() {
+                            metadata["annotations"][key] = said.into();
+                        }
+                    }
+                    if let (Some(said), Some(written)) = (said(), written) {
+                        metadata["finalizers"] = json!([said]);
+                        metadata["managedFields"] = json!([written]);
+                    }
+                    if let Some(said) = said() {
+                        let owner =
+                            json!({"apiVersion": said, "kind": said, "name": said, "uid": said});
+                        let owners = metadata["ownerReferences"].as_array_mut();
+                        owners
+                            .into_iter()
+                            .for_each(|owners| owners.push(owner.clone()));
+                    }
+                    if let Some(said) = said() {
+                        object["spec"]["volumes"] = json!([
+                            {"name": "data", "hostPath": {"path": format!("/data/{said}")}},
+                            {"name": "claim", "persistentVolumeClaim": {"claimName": said}}]);
+                        object["spec"]["containers"] =
+                            json!([{"name": "c", "volumeMounts": [{"name": "data"}]}]);
+                    }
+                }
+                "PersistentVolumeClaim" => {
+                    if let Some(said) = said() {
+                        metadata["finalizers"] = json!([said]);
+                        metadata["ownerReferences"] =
+                            json!([{"apiVersion": "v1", "kind": said, "name": said, "uid": said}]);
+                    }
+                }
+                "PersistentVolume" => {
+                    if let Some(said) = said() {
+                        object["spec"]["local"] = json!({"path": said});
+                    }
+                }
+                "Lease" => {
+                    if let Some(said) = said() {
+                        let holder = &mut object["spec"]["holderIdentity"];
+                        *holder = format!("{}_{said}", text(holder)).into();
+                    }
+                }
+                "Node" => {
+                    if let Some(said) = said() {
+                        metadata["annotations"]["pod-reaper.io/skip"] = said.into();
+                    }
+                }
+                _ => {}
+            }
+        }
+        self
+    }
+
+    /// The state as a file, and a Terminating pod in it.
+    pub fn saved(&self) -> (String, Option<String>) {
+        let stuck =
+            |it: &&Value| it["kind"] == "Pod" && !it["metadata"]["deletionTimestamp"].is_null();
+        let pod = self.objects.iter().find(stuck).map(|pod| {
+            let metadata = &pod["metadata"];
+            format!(
+                "{}/{}",
+                text(&metadata["namespace"]),
+                text(&metadata["name"])
+            )
+        });
+        (self.state().saved().to_string(), pod)
     }
 
     fn state(&self) -> Objects {
