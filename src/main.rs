@@ -31,10 +31,8 @@ fn start(settings: &Settings) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let exit = runtime.block_on(async {
-        let stop = Stop::listen(settings.deadline)?;
-        perform(settings, &stop).await
-    });
+    let stop = Stop::listen(settings.deadline)?;
+    let exit = runtime.block_on(perform(settings, &stop));
     // The program does not wait for blocked threads: a thread may still hang in a credential
     // plugin, the prompt, or a reader of the report.
     runtime.shutdown_background();

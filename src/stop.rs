@@ -1,18 +1,36 @@
 //! The end of a run by a signal or by its deadline.
 
-use std::time::Duration;
-
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::watch,
-    time::Instant,
+use std::{
+    process,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
 };
 
-use crate::exit::{CouldNotRun, Exit, Result};
+use tokio::{
+    runtime::Builder,
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+    time::{Instant, sleep_until},
+};
 
-/// The time for the requests in flight and the verifying list, at the end of the deadline or after
-/// a signal. It is less than the 30 s that Kubernetes grants a pod by default.
+use crate::{
+    console::terminal,
+    exit::{CouldNotRun, Exit, Result},
+};
+
+/// The time for the requests in flight and the verifying list at the end of the deadline.
 const END_RESERVE: Duration = Duration::from_secs(20);
+/// The time for them after a signal.
+const END_RESERVE_AFTER_SIGNAL: Duration = Duration::from_secs(8);
+/// The time after the deadline or a signal at which the process ends, whatever it does. It is less
+/// than the 30 s that Kubernetes grants a pod by default.
+const PROCESS_ENDS_AFTER: Duration = Duration::from_secs(10);
+/// The time for the last words: standard error may be blocked too.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 /// The longest deadline. A longer deadline is shortened to this one, because the clock might not be
 /// able to represent it.
 const MAX_DEADLINE: Duration = Duration::from_hours(24 * 365);
@@ -28,29 +46,54 @@ pub struct Stop {
     last_start: Instant,
     /// The time by which every request has its response or is aborted.
     end: Instant,
+    /// Whether the report is complete, and only has to be written.
+    reported: Arc<AtomicBool>,
 }
 
 impl Stop {
     /// Returns a stop that comes `deadline` from now, or earlier with SIGTERM or SIGINT. A second
     /// signal ends the process immediately. `Err` if the process cannot listen to the signals.
+    ///
+    /// A thread of its own listens, because the thread of the run may compute for a long time, or be
+    /// blocked in a write.
     pub fn listen(deadline: Duration) -> std::io::Result<Self> {
         let (sender, stop) = Self::manual(deadline);
-        let (mut terminate, mut interrupt) = (
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-        );
-        tokio::spawn(async move {
-            let mut next = async || {
-                tokio::select! {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (mut terminate, mut interrupt) = {
+            let _runtime = runtime.enter();
+            (
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::interrupt())?,
+            )
+        };
+        let (reported, mut last) = (Arc::clone(&stop.reported), stop.end + PROCESS_ENDS_AFTER);
+        let until_the_end = async move {
+            let mut cause = None;
+            loop {
+                let name = tokio::select! {
                     _ = terminate.recv() => "SIGTERM",
                     _ = interrupt.recv() => "SIGINT",
+                    () = sleep_until(last) => match cause {
+                        // A person may read the report for longer than the deadline.
+                        None if reported.load(Ordering::Relaxed) => {
+                            last += MAX_DEADLINE;
+                            continue;
+                        }
+                        cause => end_without_report(cause.unwrap_or("the deadline")),
+                    },
+                };
+                if cause.is_some() {
+                    // A user who signals twice does not want to wait for the report.
+                    process::exit(Exit::Incomplete.code().into());
                 }
-            };
-            sender.send_replace(Some((next().await, Instant::now())));
-            next().await;
-            // A user who signals twice does not want to wait for the report.
-            std::process::exit(Exit::Incomplete.code().into());
-        });
+                let now = Instant::now();
+                (cause, last) = (Some(name), last.min(now + PROCESS_ENDS_AFTER));
+                sender.send_replace(Some((name, now)));
+            }
+        };
+        thread::Builder::new()
+            .name("stop".to_owned())
+            .spawn(move || runtime.block_on(until_the_end))?;
         Ok(stop)
     }
 
@@ -66,6 +109,7 @@ impl Stop {
                 signalled,
                 last_start,
                 end,
+                reported: Arc::default(),
             },
         )
     }
@@ -101,27 +145,32 @@ impl Stop {
         }
     }
 
-    /// Waits until a signal has come and the time granted after it is over. The program then no
-    /// longer waits for a slow reader of the report. The deadline alone does not end this wait.
-    pub async fn grace_over(&self) {
-        let mut signalled = self.signalled.clone();
-        match signalled
-            .wait_for(Option::is_some)
-            .await
-            .map(|signal| *signal)
-        {
-            Ok(Some((_, at))) => tokio::time::sleep_until(at + END_RESERVE).await,
-            _ => std::future::pending().await,
-        }
+    /// Says that the report is complete. From now on, only a signal ends the process: the deadline does
+    /// not end the wait for a slow reader.
+    pub fn reported(&self) {
+        self.reported.store(true, Ordering::Relaxed);
     }
 
     /// Returns how long a request that begins now may take: `limit`, or the rest of the run if that
     /// is shorter.
     pub fn at_most(&self, limit: Duration) -> Duration {
         let end = match *self.signalled.borrow() {
-            Some((_, at)) => self.end.min(at + END_RESERVE),
+            Some((_, at)) => self.end.min(at + END_RESERVE_AFTER_SIGNAL),
             None => self.end,
         };
         limit.min(end.saturating_duration_since(Instant::now()))
     }
+}
+
+/// Ends the process, whose run goes on although it should have ended by `cause`.
+fn end_without_report(cause: &'static str) -> ! {
+    thread::spawn(move || {
+        terminal::error(&format!(
+            "the run has not ended {} s after {cause}, so the process ends without a complete report; the log has what was \
+             deleted, and the next run reports what is left",
+            PROCESS_ENDS_AFTER.as_secs()
+        ));
+    });
+    thread::sleep(LAST_WORDS);
+    process::exit(Exit::Incomplete.code().into())
 }

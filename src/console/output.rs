@@ -11,7 +11,7 @@ use crate::{
     words::is_shown,
 };
 
-/// Writes `report`, and waits for a slow reader until a signal ends the wait. Returns the exit
+/// Writes `report`, and waits for a slow reader: only a signal ends that wait. Returns the exit
 /// code: the report's own, or `Exit::Incomplete` if that is more severe and the report could not be
 /// written.
 pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
@@ -19,6 +19,7 @@ pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
     let OutputFormats {
         output, log_format, ..
     } = *form;
+    let stop = stop.clone();
     let written = tokio::task::spawn_blocking(move || {
         // Standard output by itself would be flushed after each line.
         let mut out = BufWriter::new(io::stdout().lock());
@@ -27,10 +28,12 @@ pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
             // would take as much memory as all the rest. The JSON is one line if the log is JSON
             // too, because log collectors read line by line.
             (Output::Json, LogFormat::Json) => {
+                stop.reported();
                 serde_json::to_writer(Escaping(&mut out), &report)?;
                 "\n".to_owned()
             }
             (Output::Json, LogFormat::Text) => {
+                stop.reported();
                 serde_json::to_writer_pretty(Escaping(&mut out), &report)?;
                 "\n".to_owned()
             }
@@ -39,13 +42,11 @@ pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
             (Output::Text, _) => text::write(&report.document, terminal::screen()),
             (Output::Html, _) => html::write(&report.document),
         };
+        stop.reported();
         out.write_all(text.as_bytes())?;
         out.flush()
     });
-    let written = tokio::select! {
-        written = written => written.unwrap_or_else(|error| Err(error.into())),
-        () = stop.grace_over() => Err(io::Error::new(ErrorKind::Interrupted, "a signal came first")),
-    };
+    let written = written.await.unwrap_or_else(|error| Err(error.into()));
     // A failure to write does not undo any delete, so a more severe code is kept.
     let remedy = "; the next run reports what is left";
     exit.max(exit_after(written, "the report", remedy))

@@ -12,6 +12,7 @@ mod at_night;
 mod book;
 mod chart;
 mod documents;
+mod ends;
 mod hostile;
 mod kubeconfig;
 mod snapshot;
