@@ -28,10 +28,13 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Re
         match &settings.task {
             Task::Audit {
                 snapshot,
+                max_size,
                 now,
                 suppose_dead,
             } => {
-                let saved = snapshot::open(snapshot, *now, suppose_dead, &settings.policy).await?;
+                let policy = &settings.policy;
+                let saved =
+                    snapshot::open(snapshot, *max_size, *now, suppose_dead, policy).await?;
                 run_on(&saved, settings, asked).await
             }
             Task::Reap { target, .. } => {

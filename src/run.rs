@@ -38,10 +38,12 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
     match &settings.task {
         Task::Audit {
             snapshot: file,
+            max_size,
             now,
             suppose_dead,
         } => {
-            let saved = snapshot::open(file, *now, suppose_dead, &settings.policy);
+            let policy = &settings.policy;
+            let saved = snapshot::open(file, *max_size, *now, suppose_dead, policy);
             let saved = stop.or_stopped(saved).await?;
             log_start();
             let reader = Reader::new(&saved, settings);

@@ -54,6 +54,8 @@ pub enum Task {
     Audit {
         /// The file's path. `-` is standard input.
         snapshot: PathBuf,
+        /// The most bytes that the file may have.
+        max_size: u64,
         /// The moment to judge at. `None` is the newest time observed in the file.
         now: Option<Timestamp>,
         /// The nodes to suppose dead.
@@ -226,6 +228,7 @@ impl From<Cli> for Settings {
             deadline,
             form,
             snapshot,
+            max_snapshot_size,
             now,
             suppose_dead,
             target,
@@ -234,6 +237,7 @@ impl From<Cli> for Settings {
             task: match snapshot {
                 Some(snapshot) => Task::Audit {
                     snapshot,
+                    max_size: max_snapshot_size,
                     now,
                     suppose_dead,
                 },

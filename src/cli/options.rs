@@ -93,6 +93,11 @@ pub struct Common {
     #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = path)]
     pub snapshot: Option<PathBuf>,
 
+    /// With --snapshot: the largest file that is read, such as 8Gi. It may need twice its size in memory.
+    /// 5,000 nodes and 50,000 pods are 1 to 3 GB, as kubectl prints them
+    #[arg(help_heading = SOURCE, long, hide_short_help = true, value_name = "SIZE", value_parser = values::size, default_value = "4Gi")]
+    pub max_snapshot_size: u64,
+
     /// With --snapshot: the time to judge at [default: the newest time that the API server or most
     /// Ready nodes wrote]
     #[arg(help_heading = SOURCE, long, value_name = "RFC3339", value_parser = values::moment, requires = "snapshot")]

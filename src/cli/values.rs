@@ -56,6 +56,17 @@ pub fn moment(text: &str) -> Result<Timestamp, &'static str> {
         .map_err(|_| "write a time such as 2026-01-31T03:00:00Z")
 }
 
+/// Parses a size in bytes, such as `512Mi`.
+pub fn size(text: &str) -> Result<u64, &'static str> {
+    let units = [("Ki", 10), ("Mi", 20), ("Gi", 30)];
+    let mut units = units.into_iter().filter_map(|(unit, power)| {
+        let number = text.trim().strip_suffix(unit)?.parse::<u64>().ok()?;
+        number.checked_mul(1 << power)
+    });
+    let size = units.next().filter(|size| *size > 0);
+    size.ok_or("write a size with its unit, such as 512Mi or 4Gi")
+}
+
 pub fn cluster_name(text: &str) -> Result<String, &'static str> {
     if text.trim().is_empty() || text.contains(char::is_control) {
         return Err("write a name such as prod-eu, in one line");

@@ -8,7 +8,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
-    fs,
+    fs::File,
     io::{self, Read as _},
     path::Path,
 };
@@ -122,21 +122,24 @@ objects! {
     drivers: RawDriver,
 }
 
-/// Reads `file` in a thread of its own, because standard input (`-`) may never end. `now` is the
-/// moment to judge at, if the user gives one; `dead` are the nodes to suppose dead.
+/// How much of a file is looked at first: no more is read if it does not begin as JSON.
+const BEGINNING_BYTES: u64 = 1 << 16;
+
+/// Reads `file`, of at most `most` bytes, in a thread of its own, because standard input (`-`) may never
+/// end. `now` is the moment to judge at, if the user gives one; `dead` are the nodes to suppose dead.
 pub async fn open(
     file: &Path,
+    most: u64,
     now: Option<Timestamp>,
     dead: &[String],
     policy: &Policy,
 ) -> Result<Saved> {
     let path = file.to_owned();
     let read = tokio::task::spawn_blocking(move || {
-        let mut text = Vec::new();
         let read = if path == Path::new("-") {
-            io::stdin().read_to_end(&mut text).map(|_| text)
+            beginning(io::stdin(), most)
         } else {
-            fs::read(&path)
+            File::open(&path).and_then(|file| beginning(file, most))
         };
         let text = read.map_err(|error| {
             let remedy = format!(
@@ -150,6 +153,12 @@ pub async fn open(
                 _ => in_snapshot(&path)(format!("{error}; {remedy}")),
             }
         })?;
+        if text.len() as u64 > most {
+            let why = format!(
+                "it has more than {most} bytes; if it is a saved cluster state, raise --max-snapshot-size, as far as memory allows"
+            );
+            return Err(in_snapshot(&path)(why));
+        }
         Saved::read(&text, now).map_err(in_snapshot(&path))
     });
     let mut saved = read.await.map_err(in_snapshot(file))??;
@@ -157,6 +166,17 @@ pub async fn open(
         saved.suppose_dead(dead, policy)?;
     }
     Ok(saved)
+}
+
+/// Reads a text to its end, but one byte more than `most` at most, and only its beginning if that is not
+/// the beginning of JSON.
+fn beginning(from: impl io::Read, most: u64) -> io::Result<Vec<u8>> {
+    let (mut text, mut from) = (Vec::new(), from.take(most.saturating_add(1)));
+    from.by_ref().take(BEGINNING_BYTES).read_to_end(&mut text)?;
+    if matches!(text.trim_ascii_start(), [] | [b'{' | b'[', ..]) {
+        from.read_to_end(&mut text)?;
+    }
+    Ok(text)
 }
 
 /// Adds the name of the file to an error about a snapshot.

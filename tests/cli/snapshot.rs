@@ -1,8 +1,8 @@
-//! Snapshots that lack something.
+//! Snapshots that lack something, or are too large.
 
 use serde_json::json;
 
-use crate::small;
+use crate::{SMALL, reaper, saved, small};
 
 /// The report names what a file lacks, and the command that saves everything. A single namespace may be the only one of its cluster.
 #[test]
@@ -52,4 +52,25 @@ fn the_owner_of_a_pvc_is_its_controller() {
     let report = small(&more, &[]).run().report().to_string();
     assert!(report.contains("Cluster/pg, whose operator"), "{report}");
     assert!(!report.contains("ConfigMap/other"), "{report}");
+}
+
+/// Safety rule 12.
+#[test]
+fn a_file_has_a_limit_of_size() {
+    let refused = |args: &[&str], input: &str| {
+        let run = reaper(args).input(input).run().exits(1);
+        run.err.lines().last().unwrap_or_default().to_owned()
+    };
+    let error = refused(&["--snapshot=/dev/zero"], "");
+    assert!(error.contains("has no saved cluster state"), "{error}");
+    let spaces = " ".repeat(1 << 20);
+    let options = ["--snapshot=-", "--max-snapshot-size=1Mi", "--log-level=off"];
+    let error = refused(&options, &format!("{{{spaces}"));
+    assert_eq!(
+        error,
+        "error: --snapshot -: it has more than 1048576 bytes; if it is a saved cluster state, raise --max-snapshot-size, as far as memory allows"
+    );
+    let state = saved(SMALL);
+    let just = format!("{state}{}", &spaces[state.len()..]);
+    reaper(&options).input(just).run().exits(0);
 }
