@@ -210,11 +210,11 @@ impl Selector {
     }
 }
 
-/// The pattern of one requirement and the rest after it. The requirement has one of these forms:
-/// `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a>1`, `a<1`, `a` and `!a`.
+/// The pattern of one requirement, in one of these forms: `a=b`, `a==b`, `a!=b`, `a in (b,c)`,
+/// `a notin (b,c)`, `a>1`, `a<1`, `a` and `!a`.
 const REQUIREMENT: &str = r"(?xs)^\s* (?<not>!)? \s* (?<key>[^\s!=<>(),]+)
     (?: \s+ (?<set>in|notin) \s* \( (?<values>[^()]*) \) | \s* (?<sign>==?|!=|<|>) (?<value>[^,()]*) )?
-    \s* (?: $ | ,(?<rest>.*)$ )";
+    \s* $";
 
 impl FromStr for Selector {
     type Err = String;
@@ -225,8 +225,12 @@ impl FromStr for Selector {
             LazyLock::new(|| Regex::new(REQUIREMENT));
         let shape = SHAPE.as_ref().map_err(ToString::to_string)?;
         let mut requirements = Vec::new();
-        let mut rest = Some(text);
-        while let Some(part) = rest {
+        let mut in_values = false;
+        let is_end = |letter| {
+            in_values = letter == '(' || in_values && letter != ')';
+            letter == ',' && !in_values
+        };
+        for part in text.split(is_end) {
             let found = shape
                 .captures(part)
                 .ok_or_else(|| format!("{part:?} is not a label requirement"))?;
@@ -252,7 +256,6 @@ impl FromStr for Selector {
                 operator: operator.to_owned(),
                 values,
             });
-            rest = found.name("rest").map(|rest| rest.as_str());
         }
         Ok(Self {
             text: text.trim().to_owned(),

@@ -79,7 +79,11 @@ pub(super) fn of_directory(place: &Place) -> String {
     }
 }
 
-/// Formats terms as a phrase: "zone in (a, b) or zone in (c)".
+/// The most requirements and values of an affinity that a sentence spells.
+const MAX_SPELLED: usize = 16;
+
+/// Formats terms as a phrase: "zone in (a, b) or zone in (c)". A long list ends with how many more there
+/// are.
 pub(super) fn spelled_terms(terms: &[AffinityTerm]) -> String {
     let word = |text: &String| Foreign::<60>::from(text.as_str());
     let term = |term: &AffinityTerm| {
@@ -90,18 +94,26 @@ pub(super) fn spelled_terms(terms: &[AffinityTerm]) -> String {
                 "Exists" | "DoesNotExist" => format!("{key} {operator}"),
                 _ => format!(
                     "{key} {operator} ({})",
-                    values.iter().map(word).format(", ")
+                    beginning(values.iter().map(|it| word(it).to_string()), ", ")
                 ),
             }
         });
         let fields = term.fields.then(|| "a field of the node".to_owned());
-        requirements.chain(fields).join(" and ")
+        beginning(requirements.chain(fields), " and ")
     };
-    let mut terms = terms.iter().map(term).filter(|term| !term.is_empty());
-    match terms.join(" or ").as_str() {
+    let terms = terms.iter().map(term).filter(|term| !term.is_empty());
+    match beginning(terms, " or ").as_str() {
         "" => "what no node has".to_owned(),
         terms => terms.to_owned(),
     }
+}
+
+/// Joins the first of `words`, and says how many more there are.
+fn beginning(mut words: impl Iterator<Item = String>, between: &str) -> String {
+    let first = words.by_ref().take(MAX_SPELLED).collect_vec();
+    let more = words.count();
+    let more = (more > 0).then(|| format!("{more} more"));
+    first.into_iter().chain(more).join(between)
 }
 
 /// Says whether the pod's containers run, as a sentence to follow others. `counts` is what the kubelet

@@ -247,19 +247,19 @@ impl RawNode {
 
     /// Lists the heartbeats that programs on the node's machine have written into the node object.
     fn heartbeats(&self, now: Timestamp) -> impl Iterator<Item = Heartbeat> {
-        let conditions = self.status.conditions.iter().filter_map(|condition| {
-            let kind = condition.kind.as_str();
-            let is_one = |kinds: &str| kinds.split(' ').any(|known| known == kind);
-            let by = if is_one(PROBLEMS) {
-                SignBy::ProblemDetector
-            } else if is_one(MONITORED) {
-                SignBy::NodeMonitoring
-            } else {
-                return None;
-            };
+        let problems = PROBLEMS
+            .split(' ')
+            .map(|kind| (SignBy::ProblemDetector, kind));
+        let monitored = MONITORED
+            .split(' ')
+            .map(|kind| (SignBy::NodeMonitoring, kind));
+        // Each kind once: the stamps of a field are looked up in all entries of `managedFields`.
+        let conditions = problems.chain(monitored).filter_map(|(by, kind)| {
+            let of_kind = self.status.conditions.iter().filter(|it| it.kind == kind);
+            let said = of_kind.filter_map(|it| it.last_heartbeat_time).max()?;
             let field =
                 format!(r#"/f:status/f:conditions/k:{{"type":"{kind}"}}/f:lastHeartbeatTime"#);
-            Some((by, field, condition.last_heartbeat_time?))
+            Some((by, field, said))
         });
         let annotation = self.metadata.annotations.get(VIRT_HEARTBEAT);
         let virt_handler = annotation.and_then(|said| {
