@@ -33,8 +33,7 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Re
                 suppose_dead,
             } => {
                 let policy = &settings.policy;
-                let saved =
-                    snapshot::open(snapshot, *max_size, *now, suppose_dead, policy).await?;
+                let saved = snapshot::open(snapshot, *max_size, *now, suppose_dead, policy).await?;
                 run_on(&saved, settings, asked).await
             }
             Task::Reap { target, .. } => {

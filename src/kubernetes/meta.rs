@@ -1,20 +1,22 @@
 //! The parts that all kinds of objects share: lists, metadata and conditions. Also describes an
 //! object that cannot be parsed.
 
-use std::{collections::BTreeMap, fmt, ops::Deref};
+use std::{collections::BTreeMap, fmt, ops};
 
+use derive_more::Deref;
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, error::Category, value::RawValue};
 
+use super::folded;
 use crate::{
     facts::{CLOCK_SKEW, Deletion, ResourceVersion, Skip, Uid},
     words::{self, Foreign},
 };
 
 /// The most owners, finalizers and other parts of an object that are kept, and the most bytes of a text in
-/// them or in an annotation of ours. Kubernetes writes a few, of at most 253 bytes; others may write as much
-/// as etcd accepts.
+/// them or in an annotation of ours, and of all finalizers. Kubernetes writes a few, of at most 317 bytes;
+/// others may write as much as etcd accepts.
 pub const MAX_ITEMS_KEPT: usize = 16;
 const MAX_TEXT_BYTES: usize = 1_000;
 /// The annotation or label that opts an object out.
@@ -49,6 +51,16 @@ raw! {
         pub api_version: String,
         /// The kind, which other groups may have too.
         pub kind: String,
+    }
+
+    /// The name of an object that could not be read otherwise.
+    struct Named {
+        metadata: NameAlone,
+    }
+
+    struct NameAlone {
+        namespace: Value,
+        name: Value,
     }
 
     /// The metadata of a list.
@@ -88,8 +100,8 @@ raw! {
         pub(super) deletion_grace_period_seconds: Option<i64>,
         pub labels: BTreeMap<String, String>,
         pub(super) annotations: BTreeMap<String, String>,
-        pub(super) finalizers: Vec<String>,
-        pub(super) owner_references: Vec<OwnerReference>,
+        pub(super) finalizers: Finalizers,
+        pub(super) owner_references: Owners,
         pub creation_timestamp: Option<Timestamp>,
         pub(super) managed_fields: Vec<Written>,
     }
@@ -122,6 +134,56 @@ raw! {
     }
 }
 
+/// The finalizers of an object. If there are more than a run keeps, the last one says how many more.
+#[derive(Debug, Clone, Default, Deref)]
+pub struct Finalizers(Vec<String>);
+
+impl<'de> Deserialize<'de> for Finalizers {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let add = |(kept, more): &mut (Vec<String>, usize), mut name: String| {
+            cut(&mut name);
+            let length = kept.iter().map(String::len).sum::<usize>() + name.len();
+            if *more == 0 && kept.len() < MAX_ITEMS_KEPT && length <= MAX_TEXT_BYTES {
+                kept.push(name);
+            } else {
+                *more += 1;
+            }
+        };
+        let (mut kept, more) = folded(from, add)?;
+        if more > 0 {
+            kept.push(format!("{more} more"));
+        }
+        Ok(Self(kept))
+    }
+}
+
+/// The owners of an object, its controller first. If there are more than [`MAX_ITEMS_KEPT`], one more
+/// is kept to show this.
+#[derive(Debug, Clone, Default, Deref)]
+pub struct Owners(Vec<OwnerReference>);
+
+impl<'de> Deserialize<'de> for Owners {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let add = |kept: &mut Vec<OwnerReference>, mut owner: OwnerReference| {
+            for text in [&mut owner.api_version, &mut owner.kind, &mut owner.name] {
+                cut(text);
+            }
+            let is_before = |kept: &OwnerReference| kept.controller || !owner.controller;
+            let place = kept.partition_point(is_before);
+            kept.insert(place, owner);
+            kept.truncate(MAX_ITEMS_KEPT + 1);
+        };
+        folded(from, add).map(Self)
+    }
+}
+
+impl OwnerReference {
+    /// Lists its texts.
+    pub fn texts(&self) -> [&str; 4] {
+        [&self.api_version, &self.kind, &self.name, &self.uid]
+    }
+}
+
 impl Condition {
     /// Returns the time since which the condition has its status. Any controller may write a condition,
     /// and the API server accepts a year beyond the range of [`Timestamp`]: that is no time, so that it
@@ -132,25 +194,17 @@ impl Condition {
 }
 
 impl Meta {
-    /// Shortens the parts that a pod's author may write, so that a run can keep tens of thousands
-    /// of pods in memory, and puts the controller before the other owners. If there are more owners than [`MAX_ITEMS_KEPT`], one more is kept to
-    /// show this.
-    pub(super) fn shorten(&mut self) {
-        self.owner_references.sort_by_key(|owner| !owner.controller);
-        self.owner_references.truncate(MAX_ITEMS_KEPT + 1);
-        for owner in &mut self.owner_references {
-            for text in [&mut owner.api_version, &mut owner.kind, &mut owner.name] {
-                cut(text);
-            }
+    /// Returns the names and times alone, and whether it is of a static pod.
+    pub fn names_alone(self) -> Self {
+        let mut annotations = self.annotations;
+        annotations.retain(|key, _| key == MIRROR);
+        Self {
+            labels: BTreeMap::new(),
+            annotations,
+            finalizers: Finalizers::default(),
+            owner_references: Owners::default(),
+            ..self
         }
-        let more = self.finalizers.len().saturating_sub(MAX_ITEMS_KEPT);
-        if more > 0 {
-            self.finalizers.truncate(MAX_ITEMS_KEPT);
-            self.finalizers.push(format!("{more} more"));
-        }
-        let ours = |(key, _): &(&String, _)| key.starts_with("pod-reaper.io/");
-        let ours = self.annotations.iter_mut().filter(ours);
-        ours.for_each(|(_, value)| cut(value));
     }
 
     /// Returns the stamp of the last write to a field, which is given as a JSON pointer into the
@@ -260,6 +314,11 @@ impl Written {
         self.time.parse().ok()
     }
 
+    /// Drops the fields.
+    pub fn drop_fields(&mut self) {
+        self.fields_v1 = None;
+    }
+
     /// Reports whether the entry's fields are at most as long as those of a program that renews a
     /// lease.
     pub fn is_short(&self) -> bool {
@@ -297,10 +356,10 @@ impl Malformed {
     /// Reads namespace and name of an object from its `text`. `cause` is why the object could not be
     /// read.
     pub fn new(text: &str, cause: &str) -> Self {
-        let value = serde_json::from_str::<Value>(text).unwrap_or_default();
-        let [namespace, name] = ["namespace", "name"]
-            .map(|field| value["metadata"][field].as_str().unwrap_or_default());
-        let [namespace, name] = [namespace, name].map(|text| words::name(text.to_owned()));
+        let named = serde_json::from_str::<Named>(text).unwrap_or_default();
+        let names = [named.metadata.namespace, named.metadata.name];
+        let [namespace, name] =
+            names.map(|value| words::name(value.as_str().unwrap_or_default().to_owned()));
         Self {
             namespace,
             name,
@@ -324,7 +383,7 @@ pub fn full_name(namespace: &str, name: &str, nameless: &str) -> String {
 }
 
 /// Returns the value of a field that the object must have, called `what` in the error.
-pub fn required<T: Clone + Deref<Target = str>>(value: &T, what: &str) -> Result<T, String> {
+pub fn required<T: Clone + ops::Deref<Target = str>>(value: &T, what: &str) -> Result<T, String> {
     if value.is_empty() {
         Err(format!("{what} is missing"))
     } else {

@@ -70,7 +70,6 @@ pub trait Kind: DeserializeOwned + Clone + Send + 'static {
                 return Err("no object can have its name");
             }
         }
-        meta.shorten();
         Ok(object)
     }
 

@@ -1,19 +1,19 @@
 //! Pods: their fields, and their conversion to facts.
 
-use std::{collections::BTreeMap, mem};
+use std::{cmp::Reverse, collections::BTreeMap, mem};
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 use super::{
     folded,
     host_path::{HostPath, Mounted},
     lease::HolderPod,
     meta::{
-        MAX_ITEMS_KEPT, MIRROR, Malformed, Meta, OwnerReference, Written, cut, full_name, given,
-        required,
+        MAX_ITEMS_KEPT, MIRROR, Malformed, Meta, OwnerReference, SKIP, Written, cut, full_name,
+        given, required,
     },
     node::TAINTS_OF_KUBERNETES,
     volume::RequiredTerms,
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     facts::{
         AffinityTerm, ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner,
-        PodFacts, Read, Ready, Requirement, SignBy, Taint, Toleration, Unread,
+        PodFacts, Ready, Requirement, SignBy, Taint, Toleration, Unread,
     },
     words::{Foreign, name},
 };
@@ -39,6 +39,8 @@ const MAX_TAINT_CHARS: usize = 253 + 1 + 63 + 63;
 const DEFAULT_TOLERATION_SECONDS: i64 = 300;
 /// The length that a phase is cut to: the longest that Kubernetes writes is `Succeeded`.
 const MAX_PHASE_CHARS: usize = 16;
+/// The annotation with a note of the pod's author.
+const AFTER_REAP: &str = "pod-reaper.io/after-reap";
 /// The grace period, in seconds, of a pod that does not give one.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 /// The label that the Deployment controller sets. The name of the pod's `ReplicaSet` ends with its
@@ -62,9 +64,38 @@ const RANDOM_LETTERS: usize = 5;
 /// minutes since 1970, eight digits until 2160. A shorter number may mean anything.
 const MIN_CRON_DIGITS: usize = 8;
 
+/// The most bytes of texts that are kept of a pod. A run keeps tens of thousands of pods, and their
+/// authors decide how long most of their texts are.
+const MAX_BYTES_KEPT: usize = 2 << 10;
+
+/// A pod, with the texts of it that a run keeps: at most 2 KiB.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "WholePod")]
+pub struct RawPod {
+    /// Of labels, annotations and `managedFields`, only those that matter.
+    pub metadata: Meta,
+    node_name: String,
+    termination_grace_period_seconds: Option<i64>,
+    tolerations: Tolerations,
+    phase: String,
+    containers: Containers,
+    has_etcd: bool,
+    host_paths: Vec<Foreign>,
+    /// The selectors of the nodes on which the pod may start, if they are known and the pod writes to paths.
+    starts_on: Option<Vec<String>>,
+    own_disk: Option<String>,
+    /// The PVCs that the pod uses; none if there are too many to keep.
+    claims: Vec<ClaimName>,
+    too_many_claims: Option<Unread>,
+    finalizers_set_by: BTreeMap<Foreign, Foreign>,
+    /// Why the pod cannot be judged: the name of a missing field of a volume, or too much text.
+    lacks: Option<String>,
+}
+
 raw! {
-    pub struct RawPod {
-        pub metadata: Meta,
+    /// A pod as it arrives.
+    struct WholePod {
+        metadata: Meta,
         spec: PodSpec,
         status: Status,
     }
@@ -272,97 +303,10 @@ impl From<&OwnerReference> for Owner {
     }
 }
 
-impl RawPod {
-    /// Returns the last heartbeat of a program that runs in the pod.
-    fn heard(&self) -> Option<Heartbeat> {
-        let Meta {
-            namespace,
-            name,
-            managed_fields,
-            ..
-        } = &self.metadata;
-        let is_program = |it: &&Written| PROGRAMS.contains(&it.manager.as_str());
-        let written = managed_fields.iter().filter(is_program);
-        let words = written.filter_map(|it| Some((it.time()?, &it.manager)));
-        let (at, program) = words.max()?;
-        Some(Heartbeat {
-            by: SignBy::Program,
-            at,
-            what: Some(format!("{program} in pod {namespace}/{name}")),
-        })
-    }
-
-    /// Returns the pod as a holder of Leases. Kubernetes names a pod of a `ReplicaSet` by the set's
-    /// name and a dash, cut to 58 characters, and five random characters
-    /// (`apiserver/pkg/storage/names/generate.go`).
-    pub fn as_holder(&self) -> HolderPod {
-        let Meta {
-            namespace, name, ..
-        } = &self.metadata;
-        let is_unique = self.controller_of_apps("ReplicaSet").is_some_and(|owner| {
-            let mut base = format!("{}-", owner.name);
-            base.truncate(base.floor_char_boundary(MAX_BASE_CHARS));
-            let random = name.strip_prefix(&base);
-            random.is_some_and(|random| random.len() == RANDOM_LETTERS)
-        });
-        HolderPod {
-            namespace: namespace.clone(),
-            name: name.clone(),
-            is_unique,
-            has_started: self.status.phase != "Pending",
-        }
-    }
-
-    /// Returns the pod's node; `None` if it has none.
-    pub fn node(&self) -> Option<String> {
-        given(name(self.spec.node_name.clone()))
-    }
-
-    /// Requests the deletion of the pod as Kubernetes does on a node that has been silent since `at`.
-    pub fn evict(&mut self, at: Timestamp) {
-        if let Some(eviction) = self.facts().eviction(Ready::Unknown, at, at) {
-            self.metadata.deletion_timestamp = Some(eviction.deadline);
-            self.metadata.deletion_grace_period_seconds = eviction.grace_seconds;
-        }
-    }
-
-    /// Reports whether the pod is the mirror of a static pod of etcd, as kubeadm, kops and `OpenShift`
-    /// make it. Nobody else may write to these namespaces.
-    pub fn runs_etcd(&self) -> bool {
-        self.mirror()
-            && ETCD_NAMESPACES.contains(&self.metadata.namespace.as_str())
-            && self.spec.containers.has_etcd
-    }
-
-    /// Reports whether a pod that could not be read may be such a mirror, by its name. All of them
-    /// are named after etcd, and a member that is overlooked would let the node's pods go.
-    pub fn may_run_etcd(pod: &Malformed) -> bool {
-        ETCD_NAMESPACES.contains(&pod.namespace.as_str()) && pod.name.starts_with("etcd")
-    }
-
-    /// Returns the pod's controller if it is of that kind of the group `apps`. Other projects, such
-    /// as `OpenKruise`, also have kinds with these names.
-    fn controller_of_apps(&self, kind: &str) -> Option<&OwnerReference> {
-        let owner = self.metadata.controller();
-        owner.filter(|owner| owner.kind == kind && owner.api_version.starts_with("apps/"))
-    }
-
-    /// Reports whether the pod uses a PVC.
-    pub fn uses_claims(&self) -> bool {
-        self.claim_names().map_or(true, |names| !names.is_empty())
-    }
-
-    fn claim_count(&self) -> usize {
-        let volumes = self.spec.volumes.0.iter();
-        volumes.filter(|it| it.uses_claim()).count()
-    }
-
-    /// Lists the PVCs that the pod uses, each an error if its name is missing; none if there are too
-    /// many.
+impl WholePod {
+    /// Lists the PVCs that the pod uses, each an error if its name is missing.
     fn claims(&self) -> impl Iterator<Item = Result<ClaimName, String>> {
-        let is_kept = self.claim_count() <= MAX_CLAIMS_PER_POD;
-        let volumes = self.spec.volumes.0.iter();
-        volumes.filter(move |_| is_kept).filter_map(|volume| {
+        self.spec.volumes.0.iter().filter_map(|volume| {
             let name = if let Some(claim) = &volume.persistent_volume_claim {
                 required(&claim.claim_name, "persistentVolumeClaim.claimName")
             } else {
@@ -380,14 +324,9 @@ impl RawPod {
         })
     }
 
-    /// Lists the PVCs that the pod uses, unless there are too many to keep in memory.
-    fn claim_names(&self) -> Read<Vec<ClaimName>> {
-        if self.claim_count() > MAX_CLAIMS_PER_POD {
-            return Err(Unread(format!(
-                "it uses more than {MAX_CLAIMS_PER_POD} PVCs, and no more of a pod are looked up"
-            )));
-        }
-        let mut claims = self.claims().flatten().collect_vec();
+    /// Lists the PVCs that the pod uses, and says which field is missing in a volume.
+    fn claim_names(&self) -> (Vec<ClaimName>, Option<String>) {
+        let (mut claims, missing): (Vec<_>, Vec<_>) = self.claims().partition_result();
         // If the pod names one PVC in several ways, the PVC is not treated as ephemeral, nor as read-only.
         claims.sort_unstable();
         claims.dedup_by(|more, kept| {
@@ -395,7 +334,7 @@ impl RawPod {
             kept.read_only &= !is_same || more.read_only;
             is_same
         });
-        Ok(claims)
+        (claims, missing.into_iter().next())
     }
 
     /// Lists the paths of the node, apart from those of its system, that a container of the pod may
@@ -456,6 +395,218 @@ impl RawPod {
         (length <= MAX_SELECTOR_BYTES).then_some(selectors)
     }
 
+    /// Describes the pod's first volume that is a writable disk on a storage network.
+    fn own_disk(&self) -> Option<String> {
+        self.spec.volumes.0.iter().find_map(|volume| {
+            let name = full_name("", &name(volume.name.clone()), "without a name");
+            Some(format!("its volume {name} is {}", volume.disk()?))
+        })
+    }
+}
+
+impl From<WholePod> for RawPod {
+    fn from(pod: WholePod) -> Self {
+        let (host_paths, own_disk) = (pod.host_paths(), pod.own_disk());
+        let starts_on = if host_paths.is_empty() {
+            None
+        } else {
+            pod.starts_on()
+        };
+        let uses = pod.spec.volumes.0.iter().filter(|it| it.uses_claim());
+        let is_over = uses.count() > MAX_CLAIMS_PER_POD;
+        let (claims, lacks) = if is_over {
+            (Vec::new(), None)
+        } else {
+            pod.claim_names()
+        };
+        let too_many_claims = is_over.then(|| {
+            Unread(format!(
+                "it uses more than {MAX_CLAIMS_PER_POD} PVCs, and no more of a pod are looked up"
+            ))
+        });
+        let finalizers_set_by = pod.metadata.finalizers_set_by();
+        let WholePod {
+            mut metadata,
+            spec,
+            status,
+        } = pod;
+        let Meta {
+            labels,
+            annotations,
+            managed_fields,
+            ..
+        } = &mut metadata;
+        labels.retain(|key, _| [POD_TEMPLATE_HASH, POD_NAME, SKIP].contains(&key.as_str()));
+        annotations.retain(|key, _| [MIRROR, SKIP, AFTER_REAP].contains(&key.as_str()));
+        labels
+            .values_mut()
+            .chain(annotations.values_mut())
+            .for_each(cut);
+        // The newest stamp of all tells when a file was saved.
+        let is_program = |it: &Written| PROGRAMS.contains(&it.manager.as_str());
+        managed_fields.sort_by_key(|it| (Reverse(is_program(it)), Reverse(it.time())));
+        managed_fields.dedup_by_key(|it| is_program(it));
+        for entry in managed_fields {
+            entry.drop_fields();
+        }
+        let mut kept = Self {
+            metadata,
+            node_name: spec.node_name,
+            termination_grace_period_seconds: spec.termination_grace_period_seconds,
+            tolerations: spec.tolerations,
+            phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
+            containers: status.containers(),
+            has_etcd: spec.containers.has_etcd,
+            host_paths,
+            starts_on,
+            own_disk,
+            claims,
+            too_many_claims,
+            finalizers_set_by,
+            lacks,
+        };
+        if kept.length() > MAX_BYTES_KEPT {
+            kept.starts_on = None;
+        }
+        if kept.length() > MAX_BYTES_KEPT && !kept.claims.is_empty() {
+            let why = "the names of its PVCs are longer than what a run keeps of a pod (2 KiB)";
+            kept.claims.clear();
+            kept.too_many_claims = Some(Unread(why.to_owned()));
+        }
+        if kept.length() > MAX_BYTES_KEPT {
+            kept = Self {
+                metadata: kept.metadata.names_alone(),
+                node_name: kept.node_name,
+                has_etcd: kept.has_etcd,
+                lacks: Some("it has more text than a run keeps of a pod (2 KiB)".to_owned()),
+                ..Self::default()
+            };
+        }
+        kept
+    }
+}
+
+impl RawPod {
+    /// Returns the length of the texts that are kept, in bytes.
+    fn length(&self) -> usize {
+        let Meta {
+            namespace,
+            name,
+            uid,
+            resource_version,
+            labels,
+            annotations,
+            finalizers,
+            owner_references,
+            managed_fields,
+            ..
+        } = &self.metadata;
+        let mut texts: Vec<&str> = vec![
+            namespace,
+            name,
+            uid,
+            resource_version,
+            &self.node_name,
+            &self.phase,
+        ];
+        texts.extend(self.claims.iter().map(|it| it.name.as_str()));
+        texts.extend(owner_references.iter().flat_map(OwnerReference::texts));
+        for (key, value) in labels.iter().chain(annotations) {
+            texts.extend([key.as_str(), value]);
+        }
+        for (finalizer, manager) in &self.finalizers_set_by {
+            texts.extend([&**finalizer, manager]);
+        }
+        texts.extend(finalizers.iter().map(String::as_str));
+        texts.extend(self.host_paths.iter().map(|it| &**it));
+        texts.extend(self.starts_on.iter().flatten().map(String::as_str));
+        for toleration in &self.tolerations.of_others {
+            texts.extend([toleration.key.as_str(), &toleration.value]);
+        }
+        texts.extend(self.own_disk.as_deref());
+        texts.extend(managed_fields.iter().map(|it| it.manager.as_str()));
+        texts.iter().map(|text| text.len()).sum()
+    }
+
+    /// Returns the last heartbeat of a program that runs in the pod.
+    fn heard(&self) -> Option<Heartbeat> {
+        let Meta {
+            namespace,
+            name,
+            managed_fields,
+            ..
+        } = &self.metadata;
+        let is_program = |it: &&Written| PROGRAMS.contains(&it.manager.as_str());
+        let written = managed_fields.iter().filter(is_program);
+        let words = written.filter_map(|it| Some((it.time()?, &it.manager)));
+        let (at, program) = words.max()?;
+        Some(Heartbeat {
+            by: SignBy::Program,
+            at,
+            what: Some(format!("{program} in pod {namespace}/{name}")),
+        })
+    }
+
+    /// Returns the pod as a holder of Leases. Kubernetes names a pod of a `ReplicaSet` by the set's
+    /// name and a dash, cut to 58 characters, and five random characters
+    /// (`apiserver/pkg/storage/names/generate.go`).
+    pub fn as_holder(&self) -> HolderPod {
+        let Meta {
+            namespace, name, ..
+        } = &self.metadata;
+        let is_unique = self.controller_of_apps("ReplicaSet").is_some_and(|owner| {
+            let mut base = format!("{}-", owner.name);
+            base.truncate(base.floor_char_boundary(MAX_BASE_CHARS));
+            let random = name.strip_prefix(&base);
+            random.is_some_and(|random| random.len() == RANDOM_LETTERS)
+        });
+        HolderPod {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            is_unique,
+            has_started: self.phase != "Pending",
+        }
+    }
+
+    /// Returns the pod's node; `None` if it has none.
+    pub fn node(&self) -> Option<String> {
+        given(name(self.node_name.clone()))
+    }
+
+    /// Requests the deletion of the pod as Kubernetes does on a node that has been silent since `at`.
+    pub fn evict(&mut self, at: Timestamp) {
+        if let Some(eviction) = self.facts().eviction(Ready::Unknown, at, at) {
+            self.metadata.deletion_timestamp = Some(eviction.deadline);
+            self.metadata.deletion_grace_period_seconds = eviction.grace_seconds;
+        }
+    }
+
+    /// Reports whether the pod is the mirror of a static pod of etcd, as kubeadm, kops and `OpenShift`
+    /// make it. Nobody else may write to these namespaces.
+    pub fn runs_etcd(&self) -> bool {
+        self.mirror()
+            && ETCD_NAMESPACES.contains(&self.metadata.namespace.as_str())
+            && self.has_etcd
+    }
+
+    /// Reports whether a pod that could not be read may be such a mirror, by its name. All of them
+    /// are named after etcd, and a member that is overlooked would let the node's pods go.
+    pub fn may_run_etcd(pod: &Malformed) -> bool {
+        ETCD_NAMESPACES.contains(&pod.namespace.as_str()) && pod.name.starts_with("etcd")
+    }
+
+    /// Returns the pod's controller if it is of that kind of the group `apps`. Other projects, such
+    /// as `OpenKruise`, also have kinds with these names.
+    fn controller_of_apps(&self, kind: &str) -> Option<&OwnerReference> {
+        let owner = self.metadata.controller();
+        owner.filter(|owner| owner.kind == kind && owner.api_version.starts_with("apps/"))
+    }
+
+    /// Reports whether the pod uses a PVC.
+    pub fn uses_claims(&self) -> bool {
+        !self.claims.is_empty() || self.too_many_claims.is_some()
+    }
+
     /// Reports whether the pod mirrors a static pod.
     fn mirror(&self) -> bool {
         self.metadata.annotations.contains_key(MIRROR)
@@ -492,11 +643,7 @@ impl RawPod {
     /// Returns the facts about the pod, Terminating or not; neither its namespace nor its PVCs are
     /// looked up yet.
     pub fn facts(&self) -> PodFacts {
-        let Self {
-            metadata,
-            spec,
-            status,
-        } = self;
+        let metadata = &self.metadata;
         let mut owners = metadata.owner_references.iter();
         let owner = owners.next();
         let is_known = |owner: &&OwnerReference| {
@@ -512,12 +659,7 @@ impl RawPod {
             Ok(owners.map(Owner::from).collect())
         };
         let owner = owner.map(Owner::from);
-        let own_disk = spec.volumes.0.iter().find_map(|volume| {
-            let name = full_name("", &name(volume.name.clone()), "without a name");
-            Some(format!("its volume {name} is {}", volume.disk()?))
-        });
-        let [tolerates_silence, tolerates_not_ready] = spec.tolerations.seconds;
-        let host_paths = self.host_paths();
+        let [tolerates_silence, tolerates_not_ready] = self.tolerations.seconds;
         PodFacts {
             name: metadata.name.clone(),
             namespace: metadata.namespace.clone(),
@@ -530,37 +672,32 @@ impl RawPod {
             other_owners,
             controller,
             deletion: metadata.deletion(),
-            phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
-            containers: status.containers(),
+            phase: self.phase.clone(),
+            containers: self.containers,
             mirror: self.mirror(),
             opted_out: metadata.opted_out(),
             in_namespace: Err(Unread("it was not looked up".to_owned())),
             after_reap: metadata
                 .annotations
-                .get("pod-reaper.io/after-reap")
+                .get(AFTER_REAP)
                 .map(|note| note.as_str().into()),
-            own_disk,
-            starts_on: if host_paths.is_empty() {
-                None
-            } else {
-                self.starts_on()
-            },
-            host_paths,
+            own_disk: self.own_disk.clone(),
+            starts_on: self.starts_on.clone(),
+            host_paths: self.host_paths.clone(),
             is_orphan: metadata.controller().is_none()
                 && metadata.labels.get(POD_NAME) == Some(&metadata.name),
-            claim_names: self.claim_names(),
+            claim_names: self
+                .too_many_claims
+                .clone()
+                .map_or(Ok(self.claims.clone()), Err),
             finalizers: metadata.finalizers(),
-            finalizers_set_by: if metadata.terminating() && !metadata.finalizers.is_empty() {
-                metadata.finalizers_set_by()
-            } else {
-                BTreeMap::new()
-            },
+            finalizers_set_by: self.finalizers_set_by.clone(),
             tolerates_silence,
             tolerates_not_ready,
-            grace_seconds: spec
+            grace_seconds: self
                 .termination_grace_period_seconds
                 .unwrap_or(DEFAULT_GRACE_SECONDS),
-            tolerations: spec.tolerations.of_others.clone(),
+            tolerations: self.tolerations.of_others.clone(),
             heard: self.heard(),
             lacks: self.check().err(),
         }
@@ -575,7 +712,7 @@ impl RawPod {
             resource_version,
             ..
         } = &self.metadata;
-        self.claims().try_for_each(|claim| claim.map(drop))?;
+        self.lacks.clone().map_or(Ok(()), Err)?;
         required(name, "metadata.name")?;
         required(namespace, "metadata.namespace")?;
         required(uid, "metadata.uid")?;

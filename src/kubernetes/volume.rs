@@ -285,8 +285,12 @@ impl RawStatefulSet {
     /// (`stateful_set_utils.go` of Kubernetes). A set that is deleted without its pods
     /// (`--cascade=orphan`) leaves them to somebody who wants them, and one that has a controller is made again.
     pub fn wants(&self, pod: &str) -> bool {
-        let kept = self.metadata.controller().is_some()
-            || self.metadata.finalizers.iter().any(|it| it == "orphan");
+        let finalizers = &self.metadata.finalizers;
+        // The one may be among those that were not kept.
+        let orphans = finalizers
+            .iter()
+            .any(|it| it == "orphan" || it.ends_with(" more"));
+        let kept = self.metadata.controller().is_some() || orphans;
         let Some(Ok(ordinal)) = pod.rsplit('-').next().map(str::parse::<u64>) else {
             return false;
         };

@@ -23,14 +23,15 @@ use crate::{
 /// chooses how many PVCs the pod names. So each namespace has a share, and one namespace cannot use
 /// up the reads of the others.
 const MAX_PVCS_OF_NAMESPACE: usize = 640;
+/// The most uses of PVCs by the pods of one namespace that a run keeps: many pods may use the same PVC.
+const MAX_USES_OF_NAMESPACE: usize = 6_400;
 
 /// A namespace, and the name of an object in it.
 pub(super) type Key = (String, String);
 
-/// Takes the Terminating pods in matching namespaces from their lists, and adds the active pods and
-/// the heartbeats that pods show to the facts of the NotReady nodes. If several pods have the same
-/// UID, the last one is used: the pod `asked` about comes last, because a list may show an older
-/// state of it.
+/// Returns the Terminating pods in matching namespaces, and adds the active pods and the heartbeats that
+/// pods show to the facts of the NotReady nodes. If several pods have the same UID, the last one is used: the pod
+/// `asked` about comes last, because a list may show an older state of it.
 pub(super) fn terminating_pods<S: Source>(
     reader: &Reader<'_, S>,
     facts: &mut ClusterFacts,
@@ -38,9 +39,6 @@ pub(super) fn terminating_pods<S: Source>(
     namespaces: &Read<Namespaces>,
     asked: Option<PodFacts>,
 ) -> Vec<PodFacts> {
-    // A pod without a namespace is reported as a pod that cannot be judged.
-    let filter = &reader.settings.namespaces;
-    let matches = |pod: &PodFacts| pod.namespace.is_empty() || filter.matches(&pod.namespace);
     // If no namespace was saved, none is opted out.
     let in_namespace = |pod: PodFacts| PodFacts {
         in_namespace: if reader.gaps.lacks_namespaces {
@@ -50,28 +48,25 @@ pub(super) fn terminating_pods<S: Source>(
         },
         ..pod
     };
-    let mut found = Vec::new();
     for (list, pods) in lists {
-        let terminating = std::mem::take(&mut pods.terminating);
         if let PodsOf::Node(name) = list
-            && let Some(node) = facts.nodes.get_mut(name)
+            && let Some(Ok(Some(node))) = facts.nodes.get_mut(name)
         {
-            if let Ok(Some(node)) = node {
-                let started = |namespace: &String| {
-                    let mut holders = pods.holders.iter();
-                    holders.any(|it| it.has_started && it.namespace == *namespace)
-                };
-                let programs = std::mem::take(&mut pods.programs).into_iter();
-                let programs = programs.filter(|(_, heard)| heard.is_believed(facts.now));
-                let programs = programs.filter(|(namespace, _)| started(namespace));
-                node.hear(programs.map(|(_, heard)| heard));
-            }
-            let active = std::mem::take(&mut pods.active).into_iter();
-            let active = active.filter(matches).map(in_namespace).collect();
-            facts.active.insert(name.clone(), active);
+            let started = |namespace: &String| {
+                let mut holders = pods.holders.iter();
+                holders.any(|it| it.has_started && it.namespace == *namespace)
+            };
+            let programs = std::mem::take(&mut pods.programs).into_iter();
+            let programs = programs.filter(|(_, heard)| heard.is_believed(facts.now));
+            let programs = programs.filter(|(namespace, _)| started(namespace));
+            node.hear(programs.map(|(_, heard)| heard));
         }
-        found.extend(terminating.into_iter().filter(matches).map(in_namespace));
     }
+    let active = reader.within_budget("Active", &reader.active).into_iter();
+    let active = active.filter_map(|pod| Some((pod.node.clone()?, in_namespace(pod))));
+    facts.active = active.into_group_map().into_iter().collect();
+    let found = reader.within_budget("Terminating", &reader.terminating);
+    let mut found = found.into_iter().map(in_namespace).collect_vec();
     found.extend(asked.map(in_namespace));
     found.retain(|pod| {
         let lacks = pod.lacks.as_ref();
@@ -235,15 +230,17 @@ pub(super) fn share_out_claims(
         *turn += 1;
         (rank(pod), *turn)
     });
-    let (mut keys, mut shares) = (Vec::new(), BTreeMap::<_, BTreeSet<_>>::new());
+    let (mut keys, mut shares) = (Vec::new(), BTreeMap::<_, (BTreeSet<_>, usize)>::new());
     for pod in due {
         let Ok(names) = &pod.claim_names else {
             continue;
         };
         let claims = names.iter().map(|it| it.name.clone());
-        let share = shares.entry(pod.namespace.clone()).or_default();
+        let (share, uses) = shares.entry(pod.namespace.clone()).or_default();
         share.extend(claims.clone().filter(|name| is_name(name)));
-        if share.len() <= MAX_PVCS_OF_NAMESPACE || names.is_empty() {
+        *uses += names.len();
+        let is_within = share.len() <= MAX_PVCS_OF_NAMESPACE && *uses <= MAX_USES_OF_NAMESPACE;
+        if is_within || names.is_empty() {
             keys.extend(claims.map(|name| (pod.namespace.clone(), name)));
         } else {
             pod.claim_names = Err(Unread(format!(

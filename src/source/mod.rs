@@ -1,6 +1,7 @@
 //! Gathering, the first step of a run: collects the facts about the cluster, and the Terminating pods
 //! to be judged. A run and `explain` both gather here, from a cluster or from a snapshot.
 
+mod budget;
 mod clock;
 mod cluster;
 mod fill;

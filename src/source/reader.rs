@@ -5,9 +5,13 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
+    mem,
 };
 
-use super::{Gaps, Source};
+use super::{
+    Gaps, Source,
+    budget::{Budget, MAX_PODS_OF_NAMESPACE},
+};
 use crate::{
     cluster::{Failure, Listed},
     exit::Result,
@@ -25,6 +29,10 @@ pub struct Reader<'a, S> {
     pub settings: &'a Settings,
     pub(super) gaps: Gaps,
     pub(super) errors: RefCell<BTreeSet<ReadError>>,
+    /// The Terminating pods of all lists, in matching namespaces.
+    pub(super) terminating: RefCell<Budget>,
+    /// The active pods of the NotReady nodes, in matching namespaces.
+    pub(super) active: RefCell<Budget>,
 }
 
 /// The lists of pods that were read.
@@ -33,11 +41,11 @@ pub type PodLists = BTreeMap<PodsOf, Pods>;
 /// The pods of one list.
 #[derive(Default)]
 pub struct Pods {
-    /// The Terminating pods.
-    pub terminating: Vec<PodFacts>,
+    /// The Terminating pods, until the reader takes them.
+    terminating: Budget,
     /// The active pods, if the list is that of a NotReady node: Kubernetes has not evicted them.
-    pub active: Vec<PodFacts>,
-    /// What programs in the pods have written to them, each with the namespace.
+    active: Budget,
+    /// What programs in the pods have written to them, kept or not, each with the namespace.
     pub programs: Vec<(String, Heartbeat)>,
     /// Every pod of the list, as a holder of Leases.
     pub holders: BTreeSet<HolderPod>,
@@ -55,6 +63,8 @@ impl<'a, S: Source> Reader<'a, S> {
             source,
             settings,
             errors: RefCell::new(std::mem::take(&mut gaps.errors)),
+            terminating: RefCell::default(),
+            active: RefCell::default(),
             gaps,
         }
     }
@@ -101,6 +111,7 @@ impl<'a, S: Source> Reader<'a, S> {
 
     /// Reads a list of pods. Fails if this account may not list pods.
     pub(super) async fn pods(&self, list: &PodsOf, is_not_ready: bool) -> Result<Pods> {
+        let filter = &self.settings.namespaces;
         let add = |pods: &mut Pods, raw: &RawPod| {
             let pod = raw.facts();
             pods.holders.insert(raw.as_holder());
@@ -108,10 +119,12 @@ impl<'a, S: Source> Reader<'a, S> {
             let heard = pod.heard.clone();
             pods.programs
                 .extend(heard.map(|heard| (pod.namespace.clone(), heard)));
-            if pod.deletion.is_some() {
-                pods.terminating.push(pod);
-            } else if is_not_ready && pod.is_active() {
-                pods.active.push(pod);
+            // A pod without a namespace is reported as a pod that cannot be judged.
+            let matches = pod.namespace.is_empty() || filter.matches(&pod.namespace);
+            if matches && pod.deletion.is_some() {
+                pods.terminating.add(pod);
+            } else if matches && is_not_ready && pod.is_active() {
+                pods.active.add(pod);
             }
         };
         match self.source.pods(list, add).await {
@@ -124,6 +137,13 @@ impl<'a, S: Source> Reader<'a, S> {
                     pods.holders.extend(HolderPod::of_malformed(malformed));
                     pods.etcd |= RawPod::may_run_etcd(malformed);
                 }
+                let kept = [
+                    (&self.terminating, &mut pods.terminating),
+                    (&self.active, &mut pods.active),
+                ];
+                for (all, of_list) in kept {
+                    all.borrow_mut().extend(mem::take(of_list));
+                }
                 Ok(pods)
             }
             Err(failure) if failure.forbids() => Err(self.source.could_not("list pods", &failure)),
@@ -132,6 +152,21 @@ impl<'a, S: Source> Reader<'a, S> {
                 ..Pods::default()
             }),
         }
+    }
+
+    /// Returns the pods of all lists, and notes those that are over the budget of their namespace; `kind`
+    /// is the kind of these pods.
+    pub(super) fn within_budget(&self, kind: &str, all: &RefCell<Budget>) -> Vec<PodFacts> {
+        let (pods, over) = all.take().into_pods();
+        for (namespace, count) in over {
+            self.note(
+                format_args!("{kind} pods of namespace {namespace}"),
+                format_args!(
+                    "{count} more than a run keeps of one namespace ({MAX_PODS_OF_NAMESPACE}): they are over the budget, and were not judged"
+                ),
+            );
+        }
+        pods
     }
 
     /// Reads the pods of a list that can be read.

@@ -10,6 +10,7 @@
 
 mod at_night;
 mod book;
+mod bounds;
 mod chart;
 mod documents;
 mod ends;
