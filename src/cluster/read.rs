@@ -27,6 +27,10 @@ pub const PAGE_OBJECTS: usize = 500;
 const SMALL_PAGE_NODES: usize = 10;
 /// The number of rows on one page, of 0.3 MB.
 const PAGE_ROWS: usize = 1_000;
+/// The most pages of a list, and the most objects that are requested with them. Kubernetes is made for 150,000
+/// pods, and etcd for 8 GB, but a broken server may say for ever that there is another page.
+const MAX_PAGES: usize = 10_000;
+const MAX_OBJECTS: usize = 1_000_000;
 /// The divisor of the limit after a page that was too large: three steps lead from [`PAGE_OBJECTS`] to 1.
 const PAGE_DIVISOR: usize = 8;
 /// If the body of a page is smaller than the largest body divided by this number, the next page may
@@ -262,7 +266,12 @@ impl Cluster {
     ) -> Result<S> {
         let (mut all, mut next, mut restarted) = (S::default(), String::new(), false);
         let (mut limit, mut in_pages, mut may_list) = (most, false, false);
-        loop {
+        let mut requested = 0;
+        for _ in 0..MAX_PAGES {
+            requested += limit;
+            if requested > MAX_OBJECTS {
+                break;
+            }
             // A token contains the version that it continues. Even a cached list may have a next
             // page: a server whose cache is not ready responds with pages.
             let whole = next.is_empty() && !in_pages;
@@ -298,6 +307,7 @@ impl Cluster {
             let token = format!("&continue={}", encode(&token));
             (next, may_list) = (token, true);
         }
+        Err(unreadable("the list has no end"))
     }
 }
 

@@ -222,6 +222,24 @@ async fn an_object_that_is_too_large_is_not_read() {
     assert_eq!(listed.map(drop), Err(Failure::TooLarge));
 }
 
+/// The server says after each page that there is another one.
+#[tokio::test(start_paused = true)]
+async fn a_list_without_an_end_ends() {
+    let list = r#"{"kind": "PodList", "metadata": {"continue": "more"}, "items": []}"#;
+    let of_node = PodsOf::Node("n".to_owned());
+    let listed = answering(list).pods_of(&of_node, Vec::<RawPod>::push).await;
+    let failure = listed.map(drop).expect_err("it is given up");
+    assert_eq!(
+        failure.to_string(),
+        "the response could not be read: the list has no end"
+    );
+    let rows = r#"{"columnDefinitions": [{"name": "Name"}], "rows": [{"cells": ["n"]}], "metadata": {"continue": "more"}}"#;
+    let cluster = answering(rows);
+    let add = |names: &mut usize, [_]: [&str; 1]| *names += 1;
+    let read = cluster.rows::<RawNode, _, 1>(["Name"], add);
+    assert_eq!(read.await.map(drop), Err(failure));
+}
+
 /// No row of any page is older than the first page. A list whose next page has expired begins again, without what it had.
 #[tokio::test(start_paused = true)]
 async fn rows_have_the_time_of_their_first_page_and_none_counts_twice() {
