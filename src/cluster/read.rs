@@ -12,7 +12,7 @@ use super::{
     request::{Ask, Response, collection, encode, object},
 };
 use crate::{
-    facts::{NamespaceFacts, Namespaces, PodsOf, Uid, Unread},
+    facts::{Namespaces, PodsOf, Uid, Unread},
     kubernetes::{
         Holders, Kind, LeasesByNode, Malformed, NodeObjects, RawLease, RawList, RawNamespace,
         RawNode, RawPod, RawTable,
@@ -138,13 +138,6 @@ impl Cluster {
     pub async fn all_namespaces(&self) -> Result<Namespaces> {
         let listed = self.list("", "", Ask::METADATA_LIST, RawNamespace::add_to);
         Ok(listed.await?.items)
-    }
-
-    /// Reads one namespace, by a list: the run's account has no permission to get one.
-    pub async fn namespace(&self, name: &str) -> Result<Option<NamespaceFacts>> {
-        let query = format!("&fieldSelector=metadata.name%3D{}", encode(name));
-        let listed = self.list("", &query, Ask::METADATA_LIST, RawNamespace::add_to);
-        Ok(listed.await?.whole()?.remove(name))
     }
 
     /// Names the real nodes that a label selector selects, two at most; `leaf` are the selectors that

@@ -61,7 +61,7 @@ pub async fn reap(
         cluster,
         stop,
         policy,
-        namespaces: RefCell::new(namespaces.map_err(Unread::from)),
+        namespaces: namespaces.map_err(Unread::from),
         now: facts.now,
         leases: leases.map(|OtherLeases { holders, at }| {
             let as_judged = Some((*at, Ok(None)));

@@ -60,8 +60,8 @@ pub struct Run<'a> {
     pub cluster: &'a Cluster,
     pub stop: &'a Stop,
     pub policy: &'a Policy,
-    /// The last reading of the namespaces.
-    pub namespaces: RefCell<Read<Namespaces>>,
+    /// The reading of the namespaces before the first delete.
+    pub namespaces: Read<Namespaces>,
     /// The moment at which the plan's pods were judged.
     pub now: Timestamp,
     /// The possible holders of the other Leases, and the last reading; `None` if these Leases were
@@ -194,9 +194,9 @@ impl Turn<'_> {
         }
     }
 
-    /// Reads the pod's node again, judges the pod by it, and reads again the namespace or `StatefulSet` that lets the
-    /// pod go. Returns the permission to write to the pod. `Err` is the pod's outcome if the pod may no longer
-    /// be deleted. The permit expires by the time of the node's reading. The other Leases may be a minute older, and
+    /// Reads the pod's node again, judges the pod by it, and reads again the `StatefulSet` that lets the pod go.
+    /// Returns the permission to write to the pod. `Err` is the pod's outcome if the pod may no longer be deleted.
+    /// The permit expires by the time of the node's reading. The other Leases may be a minute older, and
     /// PVCs are as gathering read them: reading them again would let one namespace's PVCs stop the run for others.
     async fn permit(&self, pod: &PodFacts) -> Result<Permit, Outcome> {
         let Run {
@@ -247,19 +247,17 @@ impl Turn<'_> {
         Some((holders, leases.transpose()?))
     }
 
-    /// Reads the object again that showed, by `why`, that nothing wants the pod or its PVCs. `Err` is
+    /// Looks again at the object that showed, by `why`, that nothing wants the pod or its PVCs. `Err` is
     /// the pod's outcome if something wants them now, or if the object could not be read.
     async fn check_unneeded(&self, pod: &PodFacts, why: Unneeded) -> Result<(), Outcome> {
         let cluster = self.run.cluster;
         let (is_wanted, how) = match why {
             Unneeded::Namespace => {
-                let read = cluster.namespace(&pod.namespace).await;
-                // For all of its pods: it may have been opted out since.
-                if let (Ok(Some(facts)), Ok(all)) = (&read, &mut *self.run.namespaces.borrow_mut())
-                {
-                    all.insert(pod.namespace.clone(), facts.clone());
-                }
-                let is_wanted = read.map(|it| it.is_none_or(|it| !it.deleted));
+                // All namespaces were read again before the first delete. The API server takes no deletion of a
+                // namespace back.
+                let known = namespace(&self.run.namespaces, &pod.namespace);
+                let is_wanted = known.map(|it| !it.deleted);
+                let is_wanted = is_wanted.map_err(|unread| unread.to_string());
                 (is_wanted, "Its namespace is not being deleted any more.")
             }
             Unneeded::Set => {
@@ -270,6 +268,7 @@ impl Turn<'_> {
                 let set = cluster.find::<RawStatefulSet>(&pod.namespace, name);
                 let wants = |set: RawStatefulSet| set.wants(&pod.name);
                 let is_wanted = set.await.map(|set| set.is_some_and(wants));
+                let is_wanted = is_wanted.map_err(|failure| failure.to_string());
                 (is_wanted, "A StatefulSet now wants the pod again.")
             }
         };
@@ -285,7 +284,7 @@ impl Turn<'_> {
     /// Returns `Err` with the pod's outcome if the pod's namespace is now opted out, or is not
     /// known.
     fn check_namespace(&self) -> Result<(), Outcome> {
-        match namespace(&self.run.namespaces.borrow(), &self.judged.pod.namespace) {
+        match namespace(&self.run.namespaces, &self.judged.pod.namespace) {
             Ok(NamespaceFacts {
                 opted_out: Some(skip),
                 ..
