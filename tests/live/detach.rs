@@ -400,7 +400,7 @@ fn a_taint_that_was_left_detaches_a_volume_that_is_in_use() {
 
 /// Nobody acts, or the machine is confirmed off by the mark alone: the volume moves after six minutes.
 #[test]
-#[ignore = "seven minutes: tests/run --scenarios --ignored --nocapture six_minutes"]
+#[ignore = "seven minutes: tests/run --scenarios --include-ignored --nocapture detach"]
 fn a_volume_without_the_taint_moves_after_six_minutes() {
     let disks = Disks::start(&["wk01", "wk02"]);
     let old = ["wk01", "wk02"].map(|node| disks.dies(node));

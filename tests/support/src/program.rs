@@ -145,10 +145,10 @@ pub fn pasted_into(shell: &str, cluster: &ControlPlane, lines: &str) -> Command 
             .into_iter()
             .chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
     );
-    // A test program that runs in the background ignores SIGINT, and so would its shells.
+    // A test program that runs in the background or under nohup ignores signals, and so would its shells.
     let mut command = Command::new("env");
     command
-        .args(["--default-signal=INT", shell, "-euc", lines])
+        .args(["--default-signal=INT,HUP", shell, "-euc", lines])
         .env("PATH", path.expect("a path"))
         .env("HOME", &cluster.dir)
         .current_dir(&cluster.dir);
