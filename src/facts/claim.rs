@@ -51,6 +51,8 @@ pub struct SetFacts {
     /// True if it wants a pod of this name. A set that does not exist wants none.
     pub wants: bool,
     pub copies: Option<Copies>,
+    /// The object that controls the set, such as a `ScyllaCluster`: its operator decides about the set's PVCs.
+    pub controller: Option<Owner>,
 }
 
 impl Storage {

@@ -146,7 +146,8 @@ impl ClusterFacts {
     }
 }
 
-/// A pod on a Ready node hangs if it is overdue for so long: its kubelet lives, and should have ended it.
+/// A pod hangs if it is overdue for so long and somebody who lives should have ended it: the kubelet of its Ready node, or
+/// the pod garbage collector if its node is gone.
 pub const HANGS: SignedDuration = SignedDuration::from_hours(1);
 
 /// Something that waits for a node that no longer exists.

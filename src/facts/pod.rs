@@ -238,6 +238,17 @@ impl PodFacts {
         kinds.any(|(kind, group)| self.made_by(kind, group))
     }
 
+    /// Returns the object whose operator decides what becomes of the pod's PVCs: what controls its `StatefulSet`, or its
+    /// controller if that is of no group of Kubernetes. `None` if there is none, as far as was read.
+    pub fn operated_by<'a>(&'a self, storage: Option<&'a Storage>) -> Option<&'a Owner> {
+        let group = self.controller.as_ref()?.group();
+        if !["apps", "batch", ""].contains(&group) {
+            return self.owner.as_ref();
+        }
+        let set = storage?.set.as_ref()?.as_ref().ok()?;
+        set.controller.as_ref()
+    }
+
     /// Returns why nothing wants the pod again, by its namespace and its `storage`; `None` if
     /// something wants it, or may.
     pub fn unneeded(&self, storage: Option<&Storage>) -> Option<Unneeded> {

@@ -18,7 +18,7 @@ use crate::{
     codes::codes,
     facts::{KubeletSays, NodeFacts, Owner, Ready, Stray, Uid},
     history::{NodeState, Reaped},
-    judge::{Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
+    judge::{Cause, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     outcome::OutcomeCode,
     selector::Target,
     words::{Foreign, human_duration, joined, listed, natural, prefixed},
@@ -171,20 +171,22 @@ pub enum Advice<'a> {
     // From here on, everything can wait. A machine is lost with its data.
     #[display("{pods} keeps data in {paths} on the disk of {nodes}. Only if that may be lost, delete the pod by hand (book: Data on a dead node).", nodes = pods.nodes())]
     GiveUpPath { paths: String, pods: Pods<'a> },
-    #[display("Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{held} A run {time} later deletes the pod. {again}", held = waits_for(finalizers), time = human_duration(*later), again = made_again(*unread_set), nodes = pods.nodes())]
+    #[display("Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{held} A run {time} later deletes the pod. {again}", held = waits_for(finalizers), time = human_duration(*later), again = made_again(*operator, *unread_set), nodes = pods.nodes())]
     GiveUpAndMakeAgain {
         claim: &'a str,
         finalizers: &'a [Foreign],
         later: SignedDuration,
+        operator: Option<&'a Owner>,
         unread_set: Option<&'a str>,
         pods: Pods<'a>,
     },
-    #[display("Only if {nodes} is lost for good, give up the data of {pods}: delete its PVC ({data}; nothing checks for other copies).{held} A run {time} later deletes the pod, and the StatefulSet makes both again, empty.", data = if *is_retained { "its volume stays, by its reclaim policy Retain" } else { "its volume is destroyed" }, held = waits_for(finalizers), time = human_duration(*later), nodes = pods.nodes())]
+    #[display("Only if {nodes} is lost for good, give up the data of {pods}: delete its PVC ({data}; nothing checks for other copies).{held} A run {time} later deletes the pod{again}", again = made_by_set(*operator), data = if *is_retained { "its volume stays, by its reclaim policy Retain" } else { "its volume is destroyed" }, held = waits_for(finalizers), time = human_duration(*later), nodes = pods.nodes())]
     GiveUp {
         is_retained: bool,
         finalizers: &'a [Foreign],
         later: SignedDuration,
         claim: &'a str,
+        operator: Option<&'a Owner>,
         pods: Pods<'a>,
     },
     #[display("Only if {nodes} is lost for good: PVC {claim} of {pods} belongs to {owner}, whose operator replaces it.", nodes = pods.nodes())]
@@ -203,6 +205,8 @@ pub enum Advice<'a> {
     SeeWhy { code: ReasonCode, pods: Pods<'a> },
     #[display("{pods} hangs on a Ready node: see the log of the kubelet of {nodes}.", nodes = pods.nodes())]
     SeeKubelet { pods: Pods<'a> },
+    #[display("{pods}: {why}")]
+    SeeCollector { why: String, pods: Pods<'a> },
     #[display("{pods} is held by finalizer {finalizer}{setter}: repair its controller.", setter = prefixed(", set by ", *by))]
     RepairController {
         finalizer: &'a Foreign,
@@ -279,6 +283,7 @@ impl<'a> Advice<'a> {
             | Self::GiveUpOneByOne { .. }
             | Self::SeeWhy { .. }
             | Self::SeeKubelet { .. }
+            | Self::SeeCollector { .. }
             | Self::RepairController { .. }
             | Self::RepairControllerOrTaint { .. }
             | Self::SeeKosmos { .. }
@@ -378,6 +383,7 @@ impl<'a> Advice<'a> {
             | Self::GiveUpOneByOne { pods }
             | Self::SeeWhy { pods, .. }
             | Self::SeeKubelet { pods }
+            | Self::SeeCollector { pods, .. }
             | Self::RepairController { pods, .. }
             | Self::RepairControllerOrTaint { pods, .. }
             | Self::SeeKosmos { pods }
@@ -689,6 +695,11 @@ fn of_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> {
     if pod.hangs() && !pod.is_on_held_node {
         all.push(Advice::SeeKubelet { pods: pods() });
     }
+    let why = &judged.reason.cause;
+    if matches!(why, Cause::NodeGone { stays: Some(_), .. }) {
+        let why = why.to_string();
+        all.push(Advice::SeeCollector { why, pods: pods() });
+    }
     for code in pod.asks() {
         all.extend(of_reason(survey, pod, *code));
     }
@@ -813,6 +824,7 @@ fn of_tie<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, tie: &'a Tie) -> Option
     let later = survey.settings.policy.given_up_after();
     let finalizers = claim.map_or(&[][..], |it| &it.read.finalizers[..]);
     let set = judged.pod.stateful_set();
+    let operator = judged.pod.operated_by(judged.storage.as_ref());
     if claim.is_some_and(|it| it.templated) && set.is_some() {
         // The template of the StatefulSet makes the PVC again.
         let volume = claim.and_then(|it| it.read.bound());
@@ -822,6 +834,7 @@ fn of_tie<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, tie: &'a Tie) -> Option
             finalizers,
             later,
             claim: &tie.pvc,
+            operator,
             pods,
         });
     }
@@ -834,6 +847,7 @@ fn of_tie<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, tie: &'a Tie) -> Option
         claim: &tie.pvc,
         finalizers,
         later,
+        operator,
         unread_set: set.filter(|_| !matches!(read, Some(Ok(_)))),
         pods,
     })
@@ -900,8 +914,20 @@ fn waits_for(finalizers: &[Foreign]) -> String {
     prefixed(" ", said)
 }
 
-fn made_again(unread_set: Option<&str>) -> String {
+fn made_by_set(operator: Option<&Owner>) -> String {
+    match operator {
+        Some(owner) => {
+            format!(". The StatefulSet belongs to {owner}: its operator decides what comes then.")
+        }
+        None => ", and the StatefulSet makes both again, empty.".to_owned(),
+    }
+}
+
+fn made_again(operator: Option<&Owner>, unread_set: Option<&str>) -> String {
     match unread_set {
+        _ if let Some(owner) = operator => {
+            format!("The pod belongs to {owner}: its operator decides what comes then.")
+        }
         Some(name) => format!(
             "Whether StatefulSet {name} makes this PVC again is not known: it was not read."
         ),

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     facts::{
         BoundClaim, ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, LEASES_OF_FILE,
-        Life, NamespaceFacts, Namespaces, NodeFacts, PodFacts, PodsOf, Quorum, Read, Ready,
+        Life, NamespaceFacts, Namespaces, NodeFacts, Owner, PodFacts, PodsOf, Quorum, Read, Ready,
         SetFacts, Storage, Unread, VolumeFacts, namespace,
     },
     judge::selectors,
@@ -349,6 +349,7 @@ pub(super) fn add_set(pod: &PodFacts, storage: &mut Storage, read: &Read<Option<
         Ok(Some(set)) => Ok(SetFacts {
             wants: set.wants(&pod.name),
             copies: set.copies(),
+            controller: set.metadata.controller().map(Owner::from),
         }),
         Ok(None) => Ok(SetFacts::default()),
         Err(unread) => Err(unread.clone()),

@@ -74,3 +74,58 @@ fn a_file_has_a_limit_of_size() {
     let just = format!("{state}{}", &spaces[state.len()..]);
     reaper(&options).input(just).run().exits(0);
 }
+
+/// Whoever should have removed a pod whose node is gone is named once an hour has passed.
+#[test]
+fn what_should_have_removed_a_pod_whose_node_is_gone_is_named() {
+    let of_job = "metadata: {finalizers: [batch.kubernetes.io/job-tracking]}";
+    let (job, collector) = (
+        "The Job controller should have taken off the finalizer batch.kubernetes.io/job-tracking",
+        "The pod garbage collector should have removed",
+    );
+    for (overdue, more, said) in [
+        (3_600, of_job, Some(job)),
+        (3_599, of_job, None),
+        (3_600, "phase: Running", Some(collector)),
+        (3_599, "phase: Running", None),
+    ] {
+        let pod = format!("Pod a/b-0: {{node: ds99, overdue: {overdue}, {more}}}");
+        let report = small(&format!("{{Namespace a: {{}}, {pod}}}"), &[]);
+        let report = report.run().report().to_string();
+        for text in [job, collector] {
+            assert_eq!(report.contains(text), said == Some(text), "{report}");
+        }
+    }
+}
+
+/// Where an operator decides what becomes of a PVC, the report names what the operator controls, and says no more.
+#[test]
+fn an_operator_decides_about_its_own_pvcs() {
+    let controller = "{apiVersion: scylla.scylladb.com/v1, kind: ScyllaCluster, name: sc, uid: sc, controller: true}";
+    let set = |owners: &str| {
+        let template = "spec: {replicas: 1, volumeClaimTemplates: [{metadata: {name: data}}]}";
+        format!("{{apiVersion: apps/v1, {template}, metadata: {{ownerReferences: [{owners}]}}}}")
+    };
+    let (by_template, by_nobody) = ("makes both again", "Nobody makes this PVC again");
+    let by = |name: &str| format!("{name}: its operator decides");
+    let (scylla, cluster) = (by("ScyllaCluster/sc"), by("Cluster/pg"));
+    for (owner, set, said) in [
+        ("StatefulSet b", set(""), by_template),
+        ("StatefulSet b", set(controller), &scylla),
+        ("Cluster pg", "null".to_owned(), &cluster),
+        ("ReplicaSet b-7f", "null".to_owned(), by_nobody),
+    ] {
+        let more = format!(
+            "{{Namespace a: {{}}, Pod a/b-0: {{owner: {owner}, uses: data-b-0}}, \
+             PersistentVolume pv-b: {{claim: a/data-b-0, on: ds06}}, StatefulSet a/b: {set}}}"
+        );
+        let report = small(&more, &[]).run().report().to_string();
+        for text in [by_template, by_nobody, &scylla, &cluster] {
+            assert_eq!(
+                report.contains(text),
+                said == text,
+                "{owner} {set}: {text}: {report}"
+            );
+        }
+    }
+}
