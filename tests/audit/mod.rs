@@ -1,7 +1,6 @@
 //! The whole program, run on a saved state. The net and the tables of rules both judge files by it.
 
 use pod_reaper::{cli::Cli, run::run, settings::Settings, stop::Stop};
-use pod_reaper_test_support::samples;
 use serde_json::Value;
 
 /// The settings that a command line gives.
@@ -9,12 +8,12 @@ pub fn settings(args: &[String]) -> Settings {
     Settings::from(Cli::try_from_args(args.iter().map(Into::into)).unwrap())
 }
 
-/// Judges a saved state with these arguments. Returns the JSON report, or why the run could not judge.
-pub fn audit(state: &str, mut args: Vec<String>) -> Result<Value, String> {
+/// Judges a saved state at a moment, with these arguments. Returns the JSON report, or why the run could not judge.
+pub fn audit(state: &str, now: &str, mut args: Vec<String>) -> Result<Value, String> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, state).unwrap();
     args.push(format!("--snapshot={}", file.path().display()));
-    args.push(format!("--now={}", samples::NOW));
+    args.push(format!("--now={now}"));
     let settings = settings(&args);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

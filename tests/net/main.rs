@@ -31,14 +31,16 @@ use std::{
     process::{Command, Stdio},
 };
 
+use jiff::Timestamp;
 use pod_reaper_test_support::{
     samples::NOW,
     simulated::{Dice, Fault, Kind},
 };
+use serde_json::{Value, json};
 
 use self::{
     history::Memory,
-    run::{Plan, Ran},
+    run::{Plan, Ran, all_pods},
 };
 
 /// The seeds of a quick run. They are enough for each case that the tests ask for.
@@ -303,6 +305,78 @@ fn whatever_is_deleted_is_noted() {
         !enough || noted > 100 && by_lost_responses > 50,
         "{noted} {by_lost_responses}"
     );
+}
+
+/// No delete depends on what is foreseen. A pod that is opted out is not foreseen, and nothing more is read for it: without
+/// foresight, the other pods are judged, deleted and reported alike.
+#[test]
+fn foresight_changes_no_verdict_and_no_delete() {
+    let (mut foreseen, mut deleted) = (0, 0);
+    let enough = for_every_seed(|seed| {
+        let mut plan = Plan::calm(seed);
+        let with = plan.clone().run();
+        hold(&with);
+        let report = with.report.as_ref().unwrap();
+        let pods = all_pods(report).filter(|pod| !pod["foreseen"].is_null());
+        let uids = pods.map(|pod| pod["uid"].as_str().unwrap());
+        let uids = uids.collect::<BTreeSet<_>>();
+        for uid in &uids {
+            assert!(!with.written().contains(*uid), "{uid} is only foreseen");
+            plan.change_pod(uid, |pod| {
+                pod["metadata"]["annotations"]["pod-reaper.io/skip"] = json!("true");
+            });
+        }
+        let without = plan.run();
+        assert_eq!(with.written(), without.written(), "{:#?}", with.trace);
+        let [with, without] = [&with, &without].map(|ran| {
+            let mut outcomes = ran.outcomes();
+            outcomes.retain(|uid, _| !uids.contains(uid));
+            outcomes
+        });
+        assert_eq!(with, without);
+        foreseen += uids.len();
+        deleted += with.values().filter(|it| it[2] == "deleted").count();
+    });
+    println!("{foreseen} pods foreseen; {deleted} deleted beside them");
+    assert!(!enough || foreseen > 100 && deleted > 100);
+}
+
+/// What is foreseen comes true, if nothing else changes.
+#[test]
+fn what_is_foreseen_comes_true() {
+    let mut reasons = BTreeMap::new();
+    let enough = for_every_seed(|seed| {
+        let plan = Plan::calm(seed);
+        let report = plan.audit_at(NOW);
+        for pod in all_pods(&report).filter(|pod| !pod["foreseen"].is_null()) {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            let (uid, foreseen) = (text(&pod["uid"]), &pod["foreseen"]);
+            let code = foreseen["limit"].as_str();
+            let code = code.unwrap_or(foreseen["reason"].as_str().unwrap());
+            let mut plan = plan.clone();
+            if pod["verdict"].is_null() {
+                let times = ["deletionRequested", "deletionDeadline"];
+                let times = times.map(|it| text(&pod[it]).parse::<Timestamp>().unwrap());
+                plan.change_pod(&uid, |changed| {
+                    let grace = times[1].duration_since(times[0]).as_secs();
+                    changed["metadata"]["deletionTimestamp"] = pod["deletionDeadline"].clone();
+                    changed["metadata"]["deletionGracePeriodSeconds"] = json!(grace);
+                });
+            }
+            let then = plan.audit_at(&text(&foreseen["at"]));
+            let then = all_pods(&then).find(|it| it["uid"] == *uid).unwrap();
+            // A machine that was heard a moment ago will be heard again. The cap is for pods that are due. Marks are
+            // those of now, and of a machine that shows a sign of life there are none.
+            let is_assumed = code == "kubelet-alive"
+                || then["reason"] == "over-cap"
+                || code == "shared-disk" && then["verdict"] == "reap";
+            let is_true = then["reason"] == code && then["verdict"] == foreseen["verdict"];
+            assert!(is_true || is_assumed, "{pod:#} {then:#}");
+            *reasons.entry(code.to_owned()).or_insert(0) += 1;
+        }
+    });
+    println!("foreseen: {reasons:?}");
+    assert!(!enough || reasons.len() > 8, "{reasons:?}");
 }
 
 /// A file of the same state gives the same plan.

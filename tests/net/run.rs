@@ -249,13 +249,25 @@ impl Plan {
         Objects::new(samples::NOW.parse().unwrap(), objects)
     }
 
-    /// Judges the objects as a file. Returns verdict and reason by UID.
-    pub fn audit(&self) -> BTreeMap<String, [String; 2]> {
+    /// Judges the objects as a file. Returns verdict, reason and what is foreseen by UID.
+    pub fn audit(&self) -> BTreeMap<String, [String; 3]> {
+        verdicts(&self.audit_at(samples::NOW))
+    }
+
+    /// Reports about the objects as a file, at that moment.
+    pub fn audit_at(&self, now: &str) -> Value {
         let mut args = self.args.clone();
         args.retain(|arg| {
             !["--yes", "--dry-run"].contains(&arg.as_str()) && !arg.starts_with("--deadline")
         });
-        verdicts(&audit(&self.state().saved(), args).unwrap())
+        audit(&self.state().saved(), now, args).unwrap()
+    }
+
+    /// Changes the pod of that UID.
+    pub fn change_pod(&mut self, uid: &str, change: impl FnOnce(&mut Value)) {
+        let mut objects = self.objects.iter_mut();
+        let is_it = |it: &&mut Value| it["kind"] == "Pod" && it["metadata"]["uid"] == uid;
+        change(objects.find(is_it).unwrap());
     }
 
     /// Runs. Everything depends on the seed alone.
@@ -395,15 +407,18 @@ fn options(dice: &mut Dice) -> (Vec<String>, Choices) {
     (args, choices)
 }
 
-fn verdicts(report: &Value) -> BTreeMap<String, [String; 2]> {
-    let pods = report["pods"].as_array().unwrap().iter();
-    pods.map(|pod| {
-        (
-            text(&pod["uid"]).to_owned(),
-            [&pod["verdict"], &pod["reason"]].map(|it| text(it).to_owned()),
-        )
-    })
-    .collect()
+/// The pods of a report, and those that Kubernetes has not evicted yet.
+pub fn all_pods(report: &Value) -> impl Iterator<Item = &Value> {
+    let lists = [&report["pods"], &report["notEvicted"]];
+    lists.into_iter().flat_map(|pods| pods.as_array().unwrap())
+}
+
+fn verdicts(report: &Value) -> BTreeMap<String, [String; 3]> {
+    let said = all_pods(report).map(|pod| {
+        let said = [&pod["verdict"], &pod["reason"], &pod["foreseen"]];
+        (text(&pod["uid"]).to_owned(), said.map(Value::to_string))
+    });
+    said.collect()
 }
 
 impl Ran {
@@ -422,7 +437,7 @@ impl Ran {
         text(&self.report.as_ref().ok()?["judgedAt"]).parse().ok()
     }
 
-    pub fn verdicts(&self) -> BTreeMap<String, [String; 2]> {
+    pub fn verdicts(&self) -> BTreeMap<String, [String; 3]> {
         self.report.as_ref().map(verdicts).unwrap_or_default()
     }
 

@@ -52,7 +52,7 @@ fn judge_file(text: &str, options: &Value) -> Result<Value, String> {
 fn report_of_file(text: &str, options: &Value) -> Result<Value, String> {
     let options = options.as_str().unwrap_or_default().split_whitespace();
     let args = ["pod-reaper"].into_iter().chain(options).map(str::to_owned);
-    audit(text, args.collect())
+    audit(text, samples::NOW, args.collect())
 }
 
 /// Reports about the described cluster on a simulated API server.
