@@ -479,6 +479,43 @@ fn more_paths_of_the_host_than_are_kept() {
     }
 }
 
+/// Only a pod that is due makes a run end as held.
+#[test]
+fn a_limit_that_would_hold_foreseen_pods_is_no_failure_of_the_run() {
+    let exit = |overdue: i64| {
+        let down = json!({"Node ds07": {}, "Node ds08": {}, "Pod data/db-0": {"overdue": overdue}});
+        let described = with(table("foresight.yaml")["base"].clone(), down);
+        report(&described, &Value::Null)["exitCode"].clone()
+    };
+    assert_eq!([exit(598), exit(599)], [json!(0), json!(4)]);
+}
+
+/// Foreseen pods take no due pod's share of the PVCs of their namespace, however long they are overdue.
+#[test]
+fn pvcs_of_pods_that_are_only_foreseen() {
+    let pod = |name: &str, node: &str, overdue: i64| {
+        let volume = |at: usize| json!({"name": format!("v{at}"), "persistentVolumeClaim": {"claimName": format!("{name}-{at}")}});
+        let volumes = (0..64).map(volume).collect::<Vec<_>>();
+        let words = json!({"node": node, "overdue": overdue, "phase": "Succeeded", "spec": {"volumes": volumes}});
+        (format!("Pod data/{name}"), words)
+    };
+    let due = (0..10).map(|number| pod(&format!("due-{number}"), "ds06", 700));
+    let pods = due.chain([pod("foreseen-0", "ds07", 3_000)]).collect();
+    let base = with(
+        table("node.yaml")["base"].clone(),
+        json!({"Node ds07": {"since": 599}}),
+    );
+    let report = report(&with(base, pods), &Value::Null);
+    let foreseen = foreseen(&report)["data/foreseen-0"].clone();
+    assert_eq!(foreseen, "manual volume-unverified in 1");
+    let reaped = verdicts(&report).as_object().unwrap().clone();
+    let reaped = reaped
+        .values()
+        .filter(|it| *it == "reap stuck-on-not-ready-node");
+    // The ten, and the one of the table.
+    assert_eq!(reaped.count(), 11);
+}
+
 /// The PVCs of one namespace take no more than their share of the reads: 640, and 64 for each pod.
 #[test]
 fn more_pvcs_than_a_namespace_may_look_up() {
