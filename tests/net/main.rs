@@ -385,6 +385,10 @@ fn a_file_of_the_same_state_gives_the_same_plan() {
     let mut pods = 0;
     for_every_seed(|seed| {
         let plan = Plan::calm(seed).only_reads();
+        if plan.has_cap() {
+            // A pod whose PVC the file lacks leaves its place under the cap to another one.
+            return;
+        }
         let ran = plan.clone().run();
         let file = plan.audit();
         let mut live = ran.verdicts();
