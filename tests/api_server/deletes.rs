@@ -35,6 +35,9 @@ stuck-on-not-ready-node:
     not-really-skipped: {metadata: {annotations: {pod-reaper.io/skip: 'false'}}}
     lease-from-the-future: {node: clock-ahead}
     claim-is-gone: {uses: nowhere}
+    in-the-foreground: {metadata: {finalizers: [foregroundDeletion]}}
+    bound: {owner: Cluster of-one-node, spec: {nodeSelector: {kubernetes.io/hostname: dead.example.org}, volumes: [{name: host, hostPath: {path: /data}}],
+        containers: [{name: main, image: main, volumeMounts: [{name: host, mountPath: /data}]}]}}
     network: {volume: {csi: {driver: rbd.csi.ceph.com, volumeHandle: network}}}
     attached: {volume: {csi: {driver: iscsi.csi.k8s.io, fsType: ext4, volumeHandle: x}}}
 local-volume:
@@ -43,7 +46,11 @@ local-volume:
 volume-unverified:
     lost: {uses: lost}
     dangling: {uses: dangling}
+host-path:
+    below-the-root: {owner: Cluster of-more, spec: {volumes: [{name: host, hostPath: {path: /}}],
+        containers: [{name: main, image: main, volumeMounts: [{name: host, mountPath: /data, subPath: data}]}]}}
 shared-disk:
+    not-let-go: {volume: {csi: {driver: x.example.org, volumeHandle: x, volumeAttributes: {iqn: x}}}}
     unattached: {volume: {csi: {driver: iscsi.csi.k8s.io, fsType: ext4, volumeHandle: x}}}
 kubelet-alive:
     kubelet-lives: {node: says-false}
@@ -82,6 +89,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
         PersistentVolumeClaim lost: {volume: no-such-volume, phase: Lost}
         PersistentVolumeClaim dangling: {volume: no-such-volume, phase: Bound}
         VolumeAttachment attached: {volume: attached}
+        VolumeAttachment not-let-go: {volume: not-let-go}
         PersistentVolume given-up-lately: {claim: apps/given-up-lately,
             spec: {csi: {driver: x.example.org, volumeHandle: x}}}
         ",
