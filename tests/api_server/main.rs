@@ -20,6 +20,7 @@ mod pages;
 mod prelude;
 mod races;
 mod six_nodes;
+mod tenant;
 mod terminal;
 
 use std::{
