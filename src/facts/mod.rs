@@ -20,8 +20,8 @@ pub use self::claim::{
 };
 pub use self::node::{
     CLOCK_SKEW, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, Life, NodeFacts,
-    OUT_OF_SERVICE, Quorum, Ready, Renewal, Room, SignBy, Taint, Toleration, ZONE_LABELS, Zone,
-    not_ready_since,
+    OUT_OF_SERVICE, Quorum, Ready, Renewal, Roles, Room, SignBy, Taint, Toleration, ZONE_LABELS,
+    Zone, not_ready_since,
 };
 pub use self::pod::{
     Containers, Deletion, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf, REPLACED_EARLY,
@@ -267,6 +267,8 @@ pub struct Counts {
     /// The nodes without the control-plane role.
     pub workers: Tally,
     pub zones: BTreeMap<Zone, Tally>,
+    /// The nodes with the label of `MicroK8s`' control plane, which no row shows.
+    pub microk8s: Tally,
     /// What a pod has to tolerate to start on one of the nodes that are Ready and not cordoned.
     pub rooms: BTreeSet<Room>,
 }

@@ -1,6 +1,6 @@
 //! A node, the heartbeats of its machine, its leaf markers and its fencing marks.
 
-use std::{cmp::Reverse, collections::BTreeSet, fmt};
+use std::{cmp::Reverse, collections::BTreeSet, fmt, sync::Arc};
 
 use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
@@ -52,8 +52,9 @@ pub struct NodeFacts {
     /// The other Leases; `None` if gathering did not come to them. Their heartbeats are among
     /// `heard`.
     pub life: Option<Life>,
-    /// The members of etcd, if the node is NotReady and ran one of them.
-    pub etcd: Option<Quorum>,
+    /// The nodes that may carry the API server's datastore, if the node is NotReady and shows that it is one of them. Of
+    /// several such groups it is the one that lacks the most for a majority.
+    pub quorum: Option<Arc<Quorum>>,
     /// The marks that say that the machine's power is off or its disks are disconnected.
     pub fenced: Vec<FencingMark>,
     /// True if the node carries the taint `node.kubernetes.io/out-of-service`: the pod garbage
@@ -63,8 +64,10 @@ pub struct NodeFacts {
     pub is_deleted: bool,
     /// The leaf node's markers, if the node stands for something other than one machine.
     pub leaf: Option<Leaf>,
-    /// True if the node carries the control-plane role.
-    pub control_plane: bool,
+    pub roles: Roles,
+    /// True if only the role etcd shows that the node may carry the datastore: k3s and RKE2 also run two servers with an
+    /// SQL database.
+    pub by_role_alone: bool,
     /// True if nothing keeps new pods off the node: it is not cordoned, and has no taint that a pod has to tolerate.
     pub open: bool,
     /// What opts the node out, if something does.
@@ -179,25 +182,51 @@ pub struct Life {
     pub forbidden: bool,
 }
 
-/// How many members of etcd there are, and how many of their nodes are Ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
-#[display("{ready} of {members}")]
+/// The roles of a node that the rules know.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Roles {
+    /// It has the role of the control plane.
+    pub control_plane: bool,
+    /// It has the role of etcd, as on nodes of RKE2 and Kamaji.
+    pub etcd: bool,
+    /// It has the label of `MicroK8s`' control plane.
+    pub microk8s: bool,
+}
+
+/// Nodes that may carry the API server's datastore. The API server writes, so a majority of the datastore lives.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Display)]
+#[display("{ready} of {members} {of} {}", if *ready == 1 { "is Ready" } else { "are Ready" })]
 pub struct Quorum {
-    /// The members on nodes that are Ready.
+    /// What the members have in common, as a phrase such as "control-plane nodes".
+    pub of: &'static str,
+    /// The number of members that are Ready.
     pub ready: usize,
-    /// All members.
+    /// The number of all members.
     pub members: usize,
+    /// The names of the members that are not Ready.
+    pub not_ready: Vec<String>,
+    /// Whether etcd was seen: the role, or a container.
+    pub has_etcd: bool,
 }
 
 impl Quorum {
-    /// Reports whether the Ready members are exactly as many as etcd needs.
-    pub fn has_no_spare(self) -> bool {
+    /// Reports whether the Ready members are exactly a majority.
+    pub fn has_no_spare(&self) -> bool {
         self.ready == self.members / 2 + 1
     }
 
-    /// Reports whether the Ready members are enough for etcd to write.
-    pub fn is_met(self) -> bool {
+    /// Reports whether the Ready members are a majority.
+    pub fn is_met(&self) -> bool {
         self.ready > self.members / 2
+    }
+
+    /// Says what is known of the NotReady machines, as a clause.
+    pub fn says(&self) -> &'static str {
+        if self.has_etcd {
+            "at least one of the NotReady machines is alive"
+        } else {
+            "one of the NotReady machines may be alive and needed"
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! of which `docs/reasons.md` is generated; then what a rule saw, as data, each variant below its
 //! sentence. `sentence.rs` has the parts of sentences that need more than a line.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use derive_more::Display;
 use itertools::Itertools as _;
@@ -93,9 +93,7 @@ reasons! {
     KubeletAlive = "kubelet-alive" => Manual,
         "Its node is NotReady, but shows a [sign of life](decisions.md#signs-of-life). Its containers are most likely running, unless the kubelet itself reports that they have terminated. Workloads that tolerate two copies were already replaced at the eviction, so a delete would gain nothing.";
     EtcdMember = "etcd-member" => Manual,
-        "Its node ran a member of etcd, and fewer members are on Ready nodes than a majority: [at least one NotReady machine is alive](decisions.md#etcd).\n\
-         \n\
-         A node ran etcd if it has the role etcd, or a static pod of etcd. The members are all nodes with that role. If no node has it, they are all with the role control-plane.";
+        "Its node may carry the API server's datastore (etcd or dqlite), and fewer such nodes are Ready than a majority. The API server writes, so [one of the NotReady machines may be alive and needed](decisions.md#the-majority).";
     Finalizers = "finalizers" => Manual,
         "A finalizer blocks it: a controller has work to do before the pod can be deleted.";
     LocalVolume = "local-volume" => Manual,
@@ -208,11 +206,12 @@ pub enum Cause {
         kubelet_says: Option<KubeletSays>,
         containers: Option<Containers>,
     },
-    /// The node ran a member of etcd that may be needed.
+    /// The node may carry the API server's datastore, and may be needed.
     #[display(
-        "Its node ran etcd. Only {_0} members of etcd are on Ready nodes, and the API server still writes: at least one of the NotReady machines is alive."
+        "Its node may carry the API server's datastore. {_0}, and the API server writes: {}.",
+        _0.says()
     )]
-    EtcdMember(Quorum),
+    EtcdMember(Arc<Quorum>),
     /// These finalizers hold the pod.
     #[display("It is held by {} {}: a controller still has work to do before the pod can be deleted.", if _0.len() == 1 { "finalizer" } else { "finalizers" }, _0.iter().format(", "))]
     Finalizers(Vec<Foreign>),
@@ -323,14 +322,14 @@ pub enum Seen {
         heard: Option<Heartbeat>,
         now: Timestamp,
     },
-    /// The node is not known to have run etcd.
-    #[display("Its node is not known to have run etcd.")]
+    /// Nothing shows that the node carries the API server's datastore.
+    #[display("Nothing shows that its node carries the API server's datastore.")]
     NoEtcd,
-    /// Enough members of etcd are Ready.
-    #[display("Its node ran etcd; {_0} members of etcd are on Ready nodes, which is a majority.")]
-    EtcdMajority(Quorum),
-    /// The node ran etcd, and is known to be off by this mark.
-    #[display("Its node ran etcd, and is known to be off: {_0}.")]
+    /// Enough nodes that may carry the datastore are Ready.
+    #[display("Its node may carry the API server's datastore; {_0}, which is a majority.")]
+    EtcdMajority(Arc<Quorum>),
+    /// The node may carry the datastore, and is known to be off by this mark.
+    #[display("Its node may carry the API server's datastore, and is known to be off: {_0}.")]
     EtcdFenced(String),
     /// Only these finalizers hold the pod, if any, and they are released when it is reaped.
     #[display("{}", released(_0))]
@@ -427,9 +426,9 @@ pub enum Note {
     /// The pod has no controller.
     #[display("nothing brings it back: it has no controller")]
     NoController,
-    /// The pod's node ran etcd, of which no member may fail any more.
-    #[display("its node ran etcd, of which {_0} members are on Ready nodes: no spare is left")]
-    NoSpare(Quorum),
+    /// The pod's node may carry the datastore, of which no other node may fail any more.
+    #[display("its node may carry the API server's datastore, and {_0}: no spare is left")]
+    NoSpare(Arc<Quorum>),
     /// The grace period is cut short.
     #[display("its {_0}")]
     GraceCut(GraceCut),

@@ -2,6 +2,8 @@
 //! none of them keeps the pod. Each rule is independent of the others, so that `explain` can evaluate
 //! a late rule although an early one keeps the pod.
 
+use std::sync::Arc;
+
 use itertools::Itertools as _;
 use jiff::SignedDuration;
 
@@ -58,7 +60,7 @@ rules! {
     LIFE_RULES {
         NotOverdue, "Is it overdue by less than --reap-older-than?" => not_overdue;
         KubeletAlive, "Does its node show a sign of life?" => kubelet_alive;
-        EtcdMember, "Did its node run etcd, of which fewer members are Ready than a majority?" => etcd_member;
+        EtcdMember, "May its node carry the API server's datastore, of which fewer nodes are Ready than a majority?" => etcd_member;
     }
 
     /// They also need the storage, of a pod that has a node. The reason names each of them that keeps the pod.
@@ -265,21 +267,21 @@ fn kubelet_alive(case: &PodContext<'_>) -> Finding {
     }
 }
 
-/// The API server has just renewed leases, so a majority of the members of etcd writes. If fewer
-/// nodes of members are Ready, at least one of the NotReady machines is alive.
+/// The API server has just renewed leases, so a majority of its datastore writes. If fewer of the nodes that may carry it
+/// are Ready, one of the NotReady machines may be alive and needed.
 fn etcd_member(case: &PodContext<'_>) -> Finding {
     let Some(node) = case.required_node()? else {
         return Ok(Seen::Nowhere);
     };
-    let Some(quorum) = node.etcd else {
+    let Some(quorum) = &node.quorum else {
         return Ok(Seen::NoEtcd);
     };
     if quorum.is_met() {
-        return Ok(Seen::EtcdMajority(quorum));
+        return Ok(Seen::EtcdMajority(Arc::clone(quorum)));
     }
     match node.fenced(case.now) {
         Some(mark) => Ok(Seen::EtcdFenced(mark.to_owned())),
-        None => Err(Cause::EtcdMember(quorum)),
+        None => Err(Cause::EtcdMember(Arc::clone(quorum))),
     }
 }
 
@@ -427,7 +429,7 @@ pub(super) fn stuck(case: &PodContext<'_>) -> Option<Cause> {
     let bound = case.is_bound().then(|| Note::Bound(node.name.clone()));
     let no_controller = case.pod.controller.is_none() && !case.pod.is_orphan;
     let no_controller = no_controller.then_some(Note::NoController);
-    let no_spare = node.etcd.filter(|quorum| quorum.has_no_spare());
+    let no_spare = node.quorum.clone().filter(|it| it.has_no_spare());
     let of_claims = ties.iter().filter(|tie| tie.is_noted()).cloned();
     let notes = of_claims
         .map(Note::Claim)

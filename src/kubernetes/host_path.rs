@@ -37,12 +37,15 @@ pub struct Mounted {
     written: BTreeSet<[String; 2]>,
     /// Whether a container is called `etcd`, or `etcd-manager` as kops calls it.
     pub has_etcd: bool,
+    /// Whether one of them is called as an API server is.
+    pub has_api_server: bool,
 }
 
 impl<'de> Deserialize<'de> for Mounted {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let add = |kept: &mut Self, container: SpecOfContainer| {
             kept.has_etcd |= ["etcd", "etcd-manager"].contains(&container.name.as_str());
+            kept.has_api_server |= container.name == "kube-apiserver";
             let mounts = container.volume_mounts.into_iter();
             let written = mounts.filter(|mount| !mount.read_only);
             for mount in written {

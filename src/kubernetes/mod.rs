@@ -45,8 +45,8 @@ mod volume;
 pub use self::lease::{HolderPod, Holders, LeasesByNode, RawLease};
 pub use self::marks::KOSMOS_PREFIX;
 pub use self::meta::{Malformed, Meta, RawKind, RawList, RawTable, full_name, malformed};
-pub use self::node::{CONFIRMED_OFF, NodeObjects, RawNode, Roles};
-pub use self::pod::RawPod;
+pub use self::node::{CONFIRMED_OFF, NodeObjects, RawNode, roles_named};
+pub use self::pod::{RawPod, StaticPods};
 pub use self::volume::{RawAttachment, RawClaim, RawDriver, RawStatefulSet, RawVolume};
 
 /// A kind of object, with its names in the API and in a snapshot.

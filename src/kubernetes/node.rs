@@ -13,7 +13,7 @@ use super::{
 use crate::{
     facts::{
         Counts, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE,
-        Read, Ready, Room, SignBy, Taint, ZONE_LABELS, Zone, not_ready_since,
+        Read, Ready, Roles, Room, SignBy, Taint, ZONE_LABELS, Zone, not_ready_since,
     },
     judge::Policy,
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
@@ -21,15 +21,8 @@ use crate::{
 
 /// The prefix of the labels that give a node a role. The taint of a role has the same key.
 const ROLE: &str = "node-role.kubernetes.io/";
-/// The names of the control-plane role: since Kubernetes 1.20, before, in RKE, of `OpenShift`'s third member of etcd,
-/// and that of [`MICROK8S`].
-const CONTROL_PLANE: [&str; 5] = [
-    "control-plane",
-    "master",
-    "controlplane",
-    "arbiter",
-    "microk8s-controlplane",
-];
+/// The names of the control-plane role: since Kubernetes 1.20, before, in RKE, and of `OpenShift`'s third member of etcd.
+const CONTROL_PLANE: [&str; 4] = ["control-plane", "master", "controlplane", "arbiter"];
 /// The role of a node that runs a member of etcd.
 const ETCD: &str = "etcd";
 /// The label of `MicroK8s`' control plane, which kubectl's column of roles does not show.
@@ -150,10 +143,17 @@ impl RawNode {
         let labels = self.metadata.labels.iter();
         let roles = labels.filter_map(|(key, value)| match key.as_str() {
             "kubernetes.io/role" => Some(value.as_str()),
-            MICROK8S => key.strip_prefix("node.kubernetes.io/"),
             key => key.strip_prefix(ROLE),
         });
-        Roles::named(roles)
+        let (roles, microk8s) = (
+            roles_named(roles),
+            self.metadata.labels.contains_key(MICROK8S),
+        );
+        Roles {
+            control_plane: roles.control_plane || microk8s,
+            microk8s,
+            ..roles
+        }
     }
 
     /// Returns the taints that a pod has to tolerate to start on the node; `None` if the node is cordoned. Kubernetes
@@ -392,7 +392,11 @@ impl RawNode {
         }
         let is_ready = self.ready() == Ready::True;
         counts.all.add(is_ready);
-        if !self.roles().control_plane {
+        let roles = self.roles();
+        if roles.microk8s {
+            counts.microk8s.add(is_ready);
+        }
+        if !roles.control_plane {
             counts.workers.add(is_ready);
         }
         if let Some(zone) = self.zone() {
@@ -430,6 +434,7 @@ impl NodeObjects {
             .collect_vec();
         let (ready_since, tainted_since) = node.transitions();
         let ready_condition = node.ready_condition();
+        let version = &node.status.node_info.kubelet_version;
         let mut facts = NodeFacts {
             uid: required(&node.metadata.uid, "metadata.uid")?,
             boot_id: given(node.status.node_info.boot_id.clone()),
@@ -447,12 +452,13 @@ impl NodeObjects {
             renewed: lease.and_then(RawLease::renewal),
             unread_lease: own.as_ref().err().cloned(),
             life: None,
-            etcd: None,
+            quorum: None,
             fenced: node.fenced(&policy.node_selectors, now),
             out_of_service: node.taints(OUT_OF_SERVICE).next().is_some(),
             is_deleted: node.metadata.terminating(),
             leaf: node.leaf(&policy.node_selectors),
-            control_plane: node.roles().control_plane,
+            roles: node.roles(),
+            by_role_alone: ["+k3s", "+rke2"].iter().any(|it| version.contains(it)),
             open: node.room().is_some_and(|closed_by| closed_by.is_empty()),
             opted_out: node.metadata.opted_out(),
             name,
@@ -474,7 +480,7 @@ impl NodeObjects {
         let mut facts = self.into_facts(policy)?;
         facts.hear(judged.heard.iter().cloned());
         facts.life.clone_from(&judged.life);
-        facts.etcd = judged.etcd;
+        facts.quorum.clone_from(&judged.quorum);
         // The other Leases stay unread if they could not be read when the node was judged.
         if let Some((holders, leases)) = leases
             && judged.other_leases_were_read()
@@ -485,23 +491,13 @@ impl NodeObjects {
     }
 }
 
-/// The roles of a node that the rules know.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Roles {
-    /// It has the role of the control plane.
-    pub control_plane: bool,
-    /// It has the role of etcd, as on nodes of RKE2 and Kamaji.
-    pub etcd: bool,
-}
-
-impl Roles {
-    /// Returns the roles of these names.
-    pub fn named<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        names.fold(Self::default(), |roles, name| Self {
-            control_plane: roles.control_plane || CONTROL_PLANE.contains(&name),
-            etcd: roles.etcd || name == ETCD,
-        })
-    }
+/// Returns the roles of these names, as kubectl's column shows them.
+pub fn roles_named<'a>(names: impl Iterator<Item = &'a str>) -> Roles {
+    names.fold(Roles::default(), |roles, name| Roles {
+        control_plane: roles.control_plane || CONTROL_PLANE.contains(&name),
+        etcd: roles.etcd || name == ETCD,
+        ..roles
+    })
 }
 
 /// Finds the cause that the kubelet reports in the message of a `Ready` condition. The kubelet joins

@@ -53,8 +53,8 @@ const MAX_SELECTOR_BYTES: usize = 1_000;
 /// Programs that run in a pod and write to that pod, by the manager that `managedFields` names:
 /// Patroni writes every 10 s (patroni/dcs/kubernetes.py).
 const PROGRAMS: [&str; 1] = ["Patroni"];
-/// The namespaces of static pods of etcd.
-const ETCD_NAMESPACES: [&str; 2] = ["kube-system", "openshift-etcd"];
+/// The namespaces of static pods of etcd and of API servers.
+const STATIC_NAMESPACES: [&str; 2] = ["kube-system", "openshift-etcd"];
 /// The most characters of a name before the random characters that Kubernetes appends, and the
 /// number of random characters (`apiserver/pkg/storage/names/generate.go`).
 const MAX_BASE_CHARS: usize = 58;
@@ -68,6 +68,21 @@ const MIN_CRON_DIGITS: usize = 8;
 /// authors decide how long most of their texts are.
 const MAX_BYTES_KEPT: usize = 2 << 10;
 
+/// The programs of the API server that were seen as static pods.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StaticPods {
+    pub etcd: bool,
+    pub api_server: bool,
+}
+
+impl StaticPods {
+    /// Adds what another pod of the node shows.
+    pub fn add(&mut self, other: Self) {
+        self.etcd |= other.etcd;
+        self.api_server |= other.api_server;
+    }
+}
+
 /// A pod, with the texts of it that a run keeps: at most 2 KiB.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(from = "WholePod")]
@@ -79,7 +94,8 @@ pub struct RawPod {
     tolerations: Tolerations,
     phase: String,
     containers: Containers,
-    has_etcd: bool,
+    /// The programs of its containers.
+    programs: StaticPods,
     host_paths: Vec<Foreign>,
     /// The selectors of the nodes on which the pod may start, if they are known and the pod writes to paths.
     starts_on: Option<Vec<String>>,
@@ -456,7 +472,10 @@ impl From<WholePod> for RawPod {
             tolerations: spec.tolerations,
             phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
             containers: status.containers(),
-            has_etcd: spec.containers.has_etcd,
+            programs: StaticPods {
+                etcd: spec.containers.has_etcd,
+                api_server: spec.containers.has_api_server,
+            },
             host_paths,
             starts_on,
             own_disk,
@@ -477,7 +496,7 @@ impl From<WholePod> for RawPod {
             kept = Self {
                 metadata: kept.metadata.names_alone(),
                 node_name: kept.node_name,
-                has_etcd: kept.has_etcd,
+                programs: kept.programs,
                 lacks: Some("it has more text than a run keeps of a pod (2 KiB)".to_owned()),
                 ..Self::default()
             };
@@ -581,18 +600,25 @@ impl RawPod {
         }
     }
 
-    /// Reports whether the pod is the mirror of a static pod of etcd, as kubeadm, kops and `OpenShift`
-    /// make it. Nobody else may write to these namespaces.
-    pub fn runs_etcd(&self) -> bool {
-        self.mirror()
-            && ETCD_NAMESPACES.contains(&self.metadata.namespace.as_str())
-            && self.has_etcd
+    /// Returns what the pod shows of the API server's datastore: it is the mirror of a static pod of etcd, as kubeadm, kops
+    /// and `OpenShift` make it, or of an API server. Nobody else may write to these namespaces.
+    pub fn shows(&self) -> StaticPods {
+        let namespace = self.metadata.namespace.as_str();
+        if self.mirror() && STATIC_NAMESPACES.contains(&namespace) {
+            self.programs
+        } else {
+            StaticPods::default()
+        }
     }
 
-    /// Reports whether a pod that could not be read may be such a mirror, by its name. All of them
-    /// are named after etcd, and a member that is overlooked would let the node's pods go.
-    pub fn may_run_etcd(pod: &Malformed) -> bool {
-        ETCD_NAMESPACES.contains(&pod.namespace.as_str()) && pod.name.starts_with("etcd")
+    /// Returns what a pod that could not be read may show, by its name. Such pods are named after their
+    /// program, and a member that is overlooked would let the node's pods go.
+    pub fn may_show(pod: &Malformed) -> StaticPods {
+        let is_there = STATIC_NAMESPACES.contains(&pod.namespace.as_str());
+        StaticPods {
+            etcd: is_there && pod.name.starts_with("etcd"),
+            api_server: is_there && pod.name.starts_with("kube-apiserver"),
+        }
     }
 
     /// Returns the pod's controller if it is of that kind of the group `apps`. Other projects, such

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     codes::codes,
-    facts::{KubeletSays, NodeFacts, Owner, Ready, Stray, Uid},
+    facts::{KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, Uid},
     history::{NodeState, Reaped},
     judge::{Cause, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     outcome::OutcomeCode,
@@ -46,10 +46,13 @@ pub enum Advice<'a> {
         "Look at {nodes} before you power one off: several control-plane nodes are NotReady, and no etcd was seen there."
     )]
     LookBeforePowerOff { nodes: Nodes<'a> },
-    #[display(
-        "Reach {nodes} at the console tonight. At least one of them runs, and is cut off or has lost its API server."
-    )]
-    ReachMembers { nodes: Nodes<'a> },
+    #[display("{}", to_reach(quorum))]
+    ReachMembers { quorum: &'a Quorum },
+    #[display("Before you power {nodes} off, ask the other members{ask}: {quorum}, and no spare is left.", ask = if quorum.has_etcd { " (etcdctl endpoint health --cluster, on one of them)" } else { "" })]
+    AskMembers {
+        quorum: &'a Quorum,
+        nodes: Nodes<'a>,
+    },
     #[display("Suspend the CronJob, and reach one of {nodes} by ssh or at its console.")]
     ReachOne { nodes: Nodes<'a> },
     #[display(
@@ -79,9 +82,9 @@ pub enum Advice<'a> {
         nodes: Nodes<'a>,
     },
     #[display(
-        "etcd has a majority: do not reset it. Once you have SEEN a member off for good, replace it, following the etcd runbook, and then delete its Node object."
+        "Only if the datastore is elsewhere, or was reset or restored to fewer members, and {node} is gone for good: delete its Node object, which deletes its pods."
     )]
-    ReplaceMember { nodes: Nodes<'a> },
+    DeleteMember { node: &'a str },
     #[display(
         "If they are off, power them on again. Only those that are off for good: confirm each that you have SEEN off (book: Confirm that a machine is off)."
     )]
@@ -145,8 +148,6 @@ pub enum Advice<'a> {
     ConfirmOff { is_enough: bool, pods: Pods<'a> },
     #[display("Bring {nodes} back with its disk, for what needs it: {pods}.", nodes = pods.nodes())]
     BringBack { pods: Pods<'a> },
-    #[display("etcd has no spare member left: bring {nodes} back.")]
-    BringMemberBack { nodes: Nodes<'a> },
     #[display("{pods} is down until {nodes} is back. Discard nothing tonight.", nodes = pods.nodes())]
     DiscardNothing { pods: Pods<'a> },
 
@@ -298,7 +299,8 @@ impl<'a> Advice<'a> {
     pub fn harm(&self) -> Option<Harm> {
         match self {
             Self::GiveUp { .. } | Self::GiveUpForPending { .. } => Some(Harm::Data),
-            Self::ConfirmOneOff { .. }
+            Self::DeleteMember { .. }
+            | Self::ConfirmOneOff { .. }
             | Self::ConfirmOff { .. }
             | Self::RepairControllerOrTaint { .. }
             | Self::TaintNode { .. } => Some(Harm::Pods),
@@ -327,6 +329,7 @@ impl<'a> Advice<'a> {
                 let namespace = namespaces.all_equal_value().ok()?;
                 Some(there.command(&["get", "pods", "-n", namespace, "-o", "wide"]))
             }
+            Self::DeleteMember { node } => kubectl.delete_node(survey.node(node)?.known?),
             Self::ConfirmOneOff { node } => kubectl.confirm_off(survey.node(node)?.known?),
             Self::ConfirmOff { pods, .. } => kubectl.confirm_off(pods.node(survey)?.known?),
             Self::NotReadyAgain { namespace, .. } => {
@@ -396,20 +399,18 @@ impl<'a> Advice<'a> {
     pub fn nodes(&mut self) -> Option<&mut Nodes<'a>> {
         match self {
             Self::LookBeforePowerOff { nodes }
-            | Self::ReachMembers { nodes }
+            | Self::AskMembers { nodes, .. }
             | Self::ReachOne { nodes }
             | Self::MakeRoom { nodes }
             | Self::Repair { nodes, .. }
             | Self::PowerOffAlive { nodes, .. }
-            | Self::ReplaceMember { nodes }
             | Self::SeeOff { nodes, .. }
             | Self::SeeOffNotKnown { nodes }
             | Self::SeeOffEarlier { nodes }
             | Self::PowerOffToGiveUp { nodes }
             | Self::PowerOffBeforeRun { nodes }
             | Self::PowerOffBefore { nodes, .. }
-            | Self::PowerOff { nodes }
-            | Self::BringMemberBack { nodes } => Some(nodes),
+            | Self::PowerOff { nodes } => Some(nodes),
             _ => None,
         }
     }
@@ -620,9 +621,14 @@ fn of_node<'a>(
     let mut all = Vec::new();
     let nodes = || Nodes(vec![node.name]);
     let asks = |code| pods.iter().any(|pod| pod.asks().contains(&code));
-    if asks(ReasonCode::EtcdMember) {
-        all.push(Advice::ReachMembers { nodes: nodes() });
-        all.push(Advice::ReplaceMember { nodes: nodes() });
+    if asks(ReasonCode::EtcdMember)
+        && let Some(quorum) = node.quorum()
+    {
+        all.push(Advice::ReachMembers { quorum });
+        for node in quorum.not_ready.iter().take(NAMED) {
+            all.push(Advice::DeleteMember { node });
+            all.push(Advice::ConfirmOneOff { node });
+        }
     }
     if asks(ReasonCode::KubeletAlive) {
         let says = |known: &&NodeFacts| known.ready == Ready::False;
@@ -640,14 +646,15 @@ fn of_node<'a>(
     if !node.is_suspect() || !pods.iter().any(|pod| pod.wants_node_off()) {
         return all;
     }
-    if node.has_no_spare_member() {
-        all.push(Advice::BringMemberBack { nodes: nodes() });
+    if let Some(quorum) = node.quorum().filter(|it| it.has_no_spare()) {
+        let nodes = nodes();
+        all.push(Advice::AskMembers { quorum, nodes });
     }
     let before = |moves| Advice::PowerOffBefore {
         moves,
         nodes: nodes(),
     };
-    let is_control_plane = node.known.is_some_and(|node| node.control_plane);
+    let is_control_plane = node.known.is_some_and(|node| node.roles.control_plane);
     all.push(match node.volumes {
         _ if is_control_plane && survey.control_plane_is_unsure => {
             Advice::LookBeforePowerOff { nodes: nodes() }
@@ -799,7 +806,7 @@ fn bring_back<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>) -> Option<Advice<'a
     let pods = Pods(vec![pod]);
     // A machine that is known to be off, or that nobody may power off yet, is not looked at.
     let node = survey.node_of(pod)?;
-    let is_sure = !node.known?.control_plane || !survey.control_plane_is_unsure;
+    let is_sure = !node.known?.roles.control_plane || !survey.control_plane_is_unsure;
     let is_on = node.is_suspect() && is_sure;
     Some(if is_on {
         Advice::WaitIfItBoots { pods }
@@ -883,7 +890,11 @@ pub fn never(survey: &Survey<'_>, pods: &[&PodView<'_>]) -> Vec<String> {
     };
     let late = moves_late.filter(|_| of(&needs_you).is_none());
     let texts = [
-        members.map(|pods| format!("power off {} before you know that it is dead: etcd, and with it the API server, would stop.", pods.nodes().0.join(" or "))),
+        members.map(|pods| {
+            let quorums = pods.0.iter().filter_map(|pod| pod.node?.quorum.as_deref());
+            let names = quorums.flat_map(|it| &it.not_ready).unique().join(" or ");
+            format!("power off {names} before you know that it is dead: the API server may need it.")
+        }),
         option.map(|option| format!("set {option} or force-delete a pod before you know that these nodes are off.")),
         of(&is_alive).map(|_| "force-delete pods on a machine that is alive: they would run twice.".to_owned()),
         of(&is_kept).map(|pods| format!("force-delete pods that need you: {pods}.")),
@@ -891,6 +902,18 @@ pub fn never(survey: &Survey<'_>, pods: &[&PodView<'_>]) -> Vec<String> {
         late.map(|pods| format!("delete a VolumeAttachment: if {} is still on, two machines would write to its volume.", pods.nodes())),
     ];
     texts.into_iter().flatten().collect()
+}
+
+/// Says how to find the machine that the API server may need. No step powers one off.
+fn to_reach(quorum: &Quorum) -> String {
+    let names = listed(&quorum.not_ready, NAMES);
+    if quorum.has_etcd {
+        format!(
+            "Save a snapshot of etcd on a member that is Ready (etcdctl snapshot save). Then reach each of {names} at its console."
+        )
+    } else {
+        format!("Reach each of {names} at its console: one of them may run, and be cut off.")
+    }
 }
 
 fn to_repair(fault: Option<KubeletSays>) -> &'static str {

@@ -202,12 +202,17 @@ pub fn held(survey: &Survey<'_>) -> Vec<String> {
             _ => format!("Nothing is deleted on {names}: {}. A switch, a rack or a host may be the cause, and then the machines may run.", limit.state()),
         }
     }));
-    texts.extend(survey.with_code(ReasonCode::EtcdMember).and_then(|pods| {
-        let etcd = pods.0[0].node?.etcd?;
-        Some(format!(
-            "The API server writes, so {} of {} members of etcd live. On Ready nodes: {}. At least one of {} is alive. Pods that stay: {}.",
-            etcd.members / 2 + 1, etcd.members, etcd.ready, pods.nodes(), pods.0.len()
-        ))
+    let members = survey.with_code(ReasonCode::EtcdMember);
+    texts.extend(members.into_iter().flat_map(|pods| {
+        let quorums = pods.0.iter().filter_map(|pod| pod.node?.quorum.as_deref());
+        let said = quorums.unique().map(|it| {
+            let (names, stay) = (listed(&it.not_ready, NAMES), pods.0.len());
+            format!(
+                "{it}, and the API server writes: {}. NotReady: {names}. Pods that stay: {stay}.",
+                it.says()
+            )
+        });
+        said.collect_vec()
     }));
     texts
 }

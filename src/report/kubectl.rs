@@ -1,8 +1,8 @@
 //! The kubectl commands that a report prints for the user to paste.
 //!
-//! Three of them destroy something: the out-of-service taint, and two deletes of a PVC. A fourth lets runs delete more pods:
-//! it confirms that a machine is off. Each begins with a check
-//! that the node, or the Pending pod, is still as it was judged, and does nothing otherwise.
+//! Four of them destroy something: the out-of-service taint, two deletes of a PVC, and that of a node. A fifth lets runs
+//! delete more pods: it confirms that a machine is off. Each begins with a check that the node, or the Pending pod, is still
+//! as it was judged, and does nothing otherwise.
 
 use std::borrow::Cow;
 
@@ -67,13 +67,23 @@ impl Target {
 
     /// Returns the command that deletes a PVC; `None` if its path would be that of something else.
     fn delete_by_uid(&self, namespace: &str, claim: &str, uid: &Uid) -> Option<String> {
-        if !is_name(namespace) || !is_name(claim) {
-            return None;
-        }
-        let options = json!({"preconditions": {"uid": uid}}).to_string();
         let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}");
-        let delete = self.command(&["delete", "--raw", &path, "-f", "-"]);
-        Some(format!("echo {} | {delete}", quoted(&options)))
+        (is_name(namespace) && is_name(claim)).then(|| self.delete_raw(&path, uid))
+    }
+
+    /// Returns the command that deletes a node, and with it its pods. It does nothing if the node is no longer as it was
+    /// judged.
+    pub(super) fn delete_node(&self, node: &NodeFacts) -> Option<String> {
+        let path = format!("/api/v1/nodes/{}", node.name);
+        let delete = is_name(&node.name).then(|| self.delete_raw(&path, &node.uid))?;
+        Some(format!("{} && {delete}", self.still_as_judged(node)))
+    }
+
+    /// Returns the command that deletes the object at the path, if it has that UID.
+    fn delete_raw(&self, path: &str, uid: &Uid) -> String {
+        let options = json!({"preconditions": {"uid": uid}}).to_string();
+        let delete = self.command(&["delete", "--raw", path, "-f", "-"]);
+        format!("echo {} | {delete}", quoted(&options))
     }
 
     /// Returns the command that confirms that the machine is off. It does nothing if the node is no longer as it was

@@ -250,7 +250,10 @@ impl<'a> Survey<'a> {
             pod.returns = pod.returns && node.is_some_and(NodeView::may_be_waited_for);
         }
         let is_unsure = |it: &&NodeFacts| {
-            it.ready != Ready::True && it.control_plane && it.etcd.is_none() && it.leaf.is_none()
+            it.ready != Ready::True
+                && it.roles.control_plane
+                && it.quorum.is_none()
+                && it.leaf.is_none()
         };
         let named = run.settings.cluster_name.as_deref();
         Self {
@@ -504,10 +507,9 @@ impl<'a> NodeView<'a> {
         self.known.is_some() && !was_acted_on && !is_not_known
     }
 
-    /// Returns the node's etcd, if a Ready member less is none too many.
-    pub fn has_no_spare_member(&self) -> bool {
-        let etcd = self.known.and_then(|node| node.etcd);
-        etcd.is_some_and(Quorum::has_no_spare)
+    /// Returns the group by which it may carry the API server's datastore, if it shows that itself.
+    pub fn quorum(&self) -> Option<&'a Quorum> {
+        self.known?.quorum.as_deref()
     }
 }
 
@@ -713,7 +715,7 @@ impl<'a> State<'a> {
             Self::NotLookedAt
         } else if let Some(mark) = node.fenced(now) {
             Self::Fenced(mark)
-        } else if node.etcd.is_some_and(|members| !members.is_met()) {
+        } else if node.quorum.as_ref().is_some_and(|it| !it.is_met()) {
             Self::NeededMember
         } else if node.is_deleted {
             Self::BeingDeleted

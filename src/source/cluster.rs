@@ -10,10 +10,11 @@ use super::{NodeRow, NodeRows, Source, snapshot::Kept};
 use crate::{
     cluster::{Ask, Cluster, Failure, Listed, REQUEST_TIME_LIMIT, StatusKind},
     exit::{CouldNotRun, Result},
-    facts::{Namespaces, PodsOf},
+    facts::{Namespaces, PodsOf, Roles},
     history::CONFIG_MAP,
     kubernetes::{
-        Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawConfigMap, RawNode, RawPod, Roles,
+        Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawConfigMap, RawNode, RawPod,
+        roles_named,
     },
     selector::NodeSelectors,
 };
@@ -40,7 +41,7 @@ impl Source for Cluster {
                 name: name.to_owned(),
                 is_ready: words.next() == Some("Ready")
                     && words.all(|word| word == "SchedulingDisabled"),
-                roles: Roles::named(roles.split(',')),
+                roles: roles_named(roles.split(',')),
             };
             let is_open = status == "Ready"
                 && !name.starts_with(KOSMOS_PREFIX)

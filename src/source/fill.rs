@@ -1,6 +1,9 @@
 //! Turns what the steps of gathering have read into facts, without reading anything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use itertools::Itertools as _;
 
@@ -10,13 +13,14 @@ use super::{
 };
 use crate::{
     facts::{
-        BoundClaim, ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, LEASES_OF_FILE,
-        Life, NamespaceFacts, Namespaces, NodeFacts, Owner, PodFacts, PodsOf, Quorum, Read, Ready,
-        SetFacts, Storage, Unread, VolumeFacts, namespace,
+        BoundClaim, ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, Counts,
+        LEASES_OF_FILE, Life, NamespaceFacts, Namespaces, NodeCounts, NodeFacts, Owner, PodFacts,
+        PodsOf, Quorum, Read, Ready, SetFacts, Storage, Unread, VolumeFacts, namespace,
     },
     judge::selectors,
-    kubernetes::{Holders, LeasesByNode, RawStatefulSet},
+    kubernetes::{Holders, LeasesByNode, RawStatefulSet, StaticPods},
     selector::is_name,
+    words::natural,
 };
 
 /// The most PVCs of one namespace that a run reads, at two or three requests each. A pod's author
@@ -115,33 +119,72 @@ pub(super) fn not_ready_nodes(facts: &mut ClusterFacts) -> impl Iterator<Item = 
     nodes.filter(|node| node.ready != Ready::True)
 }
 
-/// Adds the members of etcd to the facts of the NotReady nodes that ran one: by their role, or by a
-/// static pod of etcd on them.
-pub(super) fn note_etcd(facts: &mut ClusterFacts, rows: &NodeRows, lists: &PodLists) {
-    let ran_it = |row: &NodeRow| {
-        let has_pod = || on_node(lists, &row.name).is_some_and(|pods| pods.etcd);
-        !row.is_ready && (row.roles.etcd || has_pod())
+/// Adds to the facts of each NotReady node the group by which it may carry the API server's datastore, if it shows that
+/// itself: by its role or label, by a static pod, or by the Lease of a k0s controller. `k0s` are the nodes with such a
+/// Lease; `MicroK8s`' label needs the counts.
+pub(super) fn note_quorums(
+    facts: &mut ClusterFacts,
+    rows: &NodeRows,
+    lists: &PodLists,
+    k0s: &BTreeSet<String>,
+) {
+    let shows = |name: &str| {
+        on_node(lists, name)
+            .map(|pods| pods.shows)
+            .unwrap_or_default()
     };
-    let has_role = rows.nodes.iter().any(|row| row.roles.etcd);
-    let is_member = |row: &&NodeRow| {
-        if has_role {
-            return row.roles.etcd || ran_it(row);
+    let is_silent = |node: &&NodeFacts| node.ready != Ready::True;
+    let nodes = facts.known_nodes().filter(is_silent);
+    // Static pods and Leases show a member of the control plane.
+    let by_pods = nodes.clone().filter(|node| {
+        let StaticPods { etcd, api_server } = shows(&node.name);
+        (etcd || api_server || k0s.contains(&node.name)) && !node.by_role_alone
+    });
+    let by_pods = by_pods.map(|node| node.name.clone());
+    let by_pods = by_pods.collect::<BTreeSet<_>>();
+    let of_microk8s = nodes.filter(|node| node.roles.microk8s);
+    let of_microk8s = of_microk8s.map(|node| node.name.clone()).collect_vec();
+    let quorum = |of, is_member: &dyn Fn(&NodeRow) -> bool, has_etcd| {
+        let members = rows.nodes.iter().filter(|row| is_member(row));
+        let (ready, silent): (Vec<_>, Vec<_>) = members.partition(|row| row.is_ready);
+        let names = silent.iter().map(|row| row.name.clone());
+        Arc::new(Quorum {
+            of,
+            ready: ready.len(),
+            members: ready.len() + silent.len(),
+            not_ready: names.sorted_by_cached_key(|name| natural(name)).collect(),
+            has_etcd,
+        })
+    };
+    let of_etcd = quorum("nodes with the role etcd", &|row| row.roles.etcd, true);
+    let is_of_control_plane =
+        |row: &NodeRow| row.roles.control_plane || by_pods.contains(&row.name);
+    let has_etcd = by_pods.iter().any(|name| shows(name).etcd);
+    let of_control_plane = quorum("control-plane nodes", &is_of_control_plane, has_etcd);
+    let of_microk8s = match &facts.node_counts {
+        NodeCounts::Counted(Counts {
+            microk8s: tally, ..
+        }) => {
+            let names = of_microk8s.into_iter();
+            Some(Arc::new(Quorum {
+                of: "control-plane nodes",
+                ready: tally.total - tally.not_ready,
+                members: tally.total,
+                not_ready: names.sorted_by_cached_key(|name| natural(name)).collect(),
+                has_etcd: false,
+            }))
         }
-        // Etcd may run on a node whose pods could not be listed, if it has no role of its own.
-        let is_unlisted = || on_node(lists, &row.name).is_none_or(|pods| pods.unread.is_some());
-        row.roles.control_plane || ran_it(row) || !row.is_ready && is_unlisted()
+        _ => None,
     };
-    let members = rows.nodes.iter().filter(is_member).collect_vec();
-    let quorum = Quorum {
-        ready: members.iter().filter(|row| row.is_ready).count(),
-        members: members.len(),
-    };
-    for row in rows.nodes.iter().filter(|row| ran_it(row)) {
-        if let Some(Ok(Some(node))) = facts.nodes.get_mut(&row.name)
-            && node.ready != Ready::True
-        {
-            node.etcd = Some(quorum);
-        }
+    for node in not_ready_nodes(facts) {
+        let groups = [
+            Some(&of_etcd).filter(|_| node.roles.etcd),
+            Some(&of_control_plane).filter(|_| by_pods.contains(&node.name)),
+            of_microk8s.as_ref().filter(|_| node.roles.microk8s),
+        ];
+        let groups = groups.into_iter().flatten();
+        let spare = |it: &&Arc<Quorum>| (2 * it.ready).cast_signed() - it.members.cast_signed();
+        node.quorum = groups.min_by_key(spare).cloned();
     }
 }
 

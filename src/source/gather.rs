@@ -12,7 +12,7 @@ use super::{
     Gathered, OtherLeases, Reader, Source,
     fill::{
         add_leases, add_nodes_and_drivers, add_set, holders, not_evicted_pods, not_ready_nodes,
-        note_etcd, note_missing_leases, set_of, share_out_claims, storage_of, terminating_pods,
+        note_missing_leases, note_quorums, set_of, share_out_claims, storage_of, terminating_pods,
     },
     reader::PodLists,
     strays::find_strays,
@@ -90,7 +90,7 @@ pub async fn gather<S: Source>(
     let asked_uid = asked.as_ref().map(|pod| pod.uid.clone());
     let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
     let mut pods = terminating_pods(reader, &mut facts, &mut lists, &namespaces, asked);
-    note_etcd(&mut facts, &rows, &lists);
+    note_quorums(&mut facts, &rows, &lists, &BTreeSet::new());
     let others = pods.iter().filter_map(|pod| pod.node.clone()).unique();
     let others = others.filter(|name| !facts.nodes.contains_key(name));
     let others = read_each(others.collect_vec(), async |name| reader.node(name).await).await;
@@ -126,7 +126,8 @@ pub async fn gather<S: Source>(
     facts.clock = ready_nodes.clock;
     let may_be_outage =
         not_ready.len() > MAX_NODES_IGNORED && settings.limits.max_not_ready_percent < 100;
-    if may_be_outage || !ready_nodes.room {
+    let is_microk8s = facts.known_nodes().any(|node| node.roles.microk8s);
+    if may_be_outage || !ready_nodes.room || is_microk8s {
         let leaf = &policy.node_selectors;
         let add = |counts: &mut _, node: RawNode| node.count(counts, leaf);
         let counts = reader.read("all nodes, for the limits", source.objects(add));
@@ -139,6 +140,10 @@ pub async fn gather<S: Source>(
         drop(node.boot_id.take_if(is_shared));
     }
     let may_list_leases = !matches!(leases, Ok(None));
+    let k0s = leases.iter().flatten().flatten();
+    let k0s = k0s.filter(|(node, leases)| leases.iter().flatten().any(|it| it.is_of_k0s(node)));
+    let k0s = k0s.map(|(node, _)| node.clone()).collect();
+    note_quorums(&mut facts, &rows, &lists, &k0s);
     add_leases(&mut facts, &holders, leases, &lists);
 
     // 4. The storage of the pods that nothing keeps so far: all PVCs with their volumes first; then,

@@ -21,8 +21,8 @@ pub use self::{gather::gather, history::recall, reader::Reader};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
-    facts::{ClusterFacts, Namespaces, PodFacts, PodsOf, ReadError, Storage},
-    kubernetes::{Holders, LeasesByNode, NodeObjects, RawConfigMap, RawPod, Roles},
+    facts::{ClusterFacts, Namespaces, PodFacts, PodsOf, ReadError, Roles, Storage},
+    kubernetes::{Holders, LeasesByNode, NodeObjects, RawConfigMap, RawPod},
     selector::NodeSelectors,
     settings::Settings,
 };

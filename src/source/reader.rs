@@ -18,7 +18,7 @@ use crate::{
     facts::{
         ClaimRead, ClaimState, Heartbeat, NodeFacts, PodFacts, PodsOf, Read, ReadError, Unread,
     },
-    kubernetes::{HolderPod, RawClaim, RawPod, RawVolume},
+    kubernetes::{HolderPod, RawClaim, RawPod, RawVolume, StaticPods},
     selector::is_name,
     settings::Settings,
 };
@@ -49,8 +49,8 @@ pub struct Pods {
     pub programs: Vec<(String, Heartbeat)>,
     /// Every pod of the list, as a holder of Leases.
     pub holders: BTreeSet<HolderPod>,
-    /// Whether etcd runs there as a static pod.
-    pub etcd: bool,
+    /// What its static pods show of the API server's datastore.
+    pub shows: StaticPods,
     /// Why the list could not be read, if so.
     pub unread: Option<Unread>,
 }
@@ -115,7 +115,7 @@ impl<'a, S: Source> Reader<'a, S> {
         let add = |pods: &mut Pods, raw: &RawPod| {
             let pod = raw.facts();
             pods.holders.insert(raw.as_holder());
-            pods.etcd |= raw.runs_etcd();
+            pods.shows.add(raw.shows());
             let heard = pod.heard.clone();
             pods.programs
                 .extend(heard.map(|heard| (pod.namespace.clone(), heard)));
@@ -135,7 +135,7 @@ impl<'a, S: Source> Reader<'a, S> {
                 for malformed in &malformed {
                     self.failed(list, malformed);
                     pods.holders.extend(HolderPod::of_malformed(malformed));
-                    pods.etcd |= RawPod::may_run_etcd(malformed);
+                    pods.shows.add(RawPod::may_show(malformed));
                 }
                 let kept = [
                     (&self.terminating, &mut pods.terminating),

@@ -3,6 +3,8 @@
 use pod_reaper_test_support::{samples, simulated::Dice};
 use serde_json::{Map, Value, json};
 
+use crate::conditions::{CONTROL_PLANE, LOST, MEMBERS};
+
 /// Ages in seconds: around the thresholds of 1, 10 and 30 minutes and of the 11 minutes of a sign of life, and far away from them.
 const AGES: [i64; 11] = [0, 50, 61, 570, 599, 600, 640, 1_700, 1_800, 3_600, 100_000];
 const OLD: i64 = 7_200;
@@ -14,11 +16,21 @@ struct Builder<'a> {
     entries: Map<String, Value>,
     nodes: Vec<String>,
     pods: Vec<(String, String)>,
+    /// The label of those nodes that are members of a majority, if there are some.
+    member: Option<&'static str>,
+    /// Whether nearly all Ready nodes have the same taint.
+    is_lost: bool,
 }
 
 /// Returns the objects of a random cluster.
 pub fn random(dice: &mut Dice) -> Vec<Value> {
+    let member = dice
+        .permille(150)
+        .then(|| dice.pick(&[MEMBERS[0], MEMBERS[1], CONTROL_PLANE]));
+    let is_lost = dice.permille(80);
     let mut builder = Builder {
+        member,
+        is_lost,
         dice,
         entries: Map::new(),
         nodes: Vec::new(),
@@ -43,6 +55,17 @@ pub fn random(dice: &mut Dice) -> Vec<Value> {
     }
     if builder.dice.permille(80) {
         builder.pod(Some("gone"));
+    }
+    for node in builder.nodes.clone() {
+        let is_member = member == Some(CONTROL_PLANE)
+            && !builder.entries[&format!("Node {node}")]["metadata"]["labels"][CONTROL_PLANE]
+                .is_null();
+        if is_member && builder.dice.permille(800) {
+            let mirror = json!({"node": node, "owner": format!("Node {node}"), "grace": null,
+                "metadata": {"annotations": {"kubernetes.io/config.mirror": "hash"}},
+                "spec": {"containers": [{"name": "kube-apiserver"}]}});
+            builder.put(format!("Pod kube-system/kube-apiserver-{node}"), mirror);
+        }
     }
     builder.leases();
     let Builder { entries, pods, .. } = builder;
@@ -141,15 +164,21 @@ impl Builder<'_> {
             if self.dice.permille(100) {
                 node["spec"]["unschedulable"] = json!(true);
             }
+            if self.dice.permille(if self.is_lost { 900 } else { 50 }) {
+                node["spec"]["taints"] = json!([{"key": LOST, "effect": "NoSchedule"}]);
+            }
         }
         if self.dice.permille(30) {
             node["lease"] = Value::Null;
         }
         let (key, value) = match self.dice.below(40) {
+            _ if self.member.is_some_and(|_| self.dice.permille(500)) => {
+                (self.member.unwrap_or_default(), "")
+            }
             0 => ("kosmos.io/node", "true"),
             1 => ("type", "virtual-kubelet"),
             2 => ("example.org/stands-for", "another"),
-            3 | 4 => ("node-role.kubernetes.io/control-plane", ""),
+            3 | 4 => (CONTROL_PLANE, ""),
             5..9 => ("topology.kubernetes.io/zone", "a"),
             9..13 => ("topology.kubernetes.io/zone", "b"),
             _ => ("example.org/plain", "true"),
@@ -223,11 +252,13 @@ impl Builder<'_> {
         if self.dice.permille(60) {
             pod["phase"] = json!("Succeeded");
         }
+        if self.dice.permille(80) {
+            pod["spec"]["tolerations"] = json!([{"key": LOST, "operator": "Exists"}]);
+        }
         if self.dice.permille(60) {
-            pod["spec"] = json!({
-                "containers": [{"name": "main", "volumeMounts": [{"name": "host", "mountPath": "/data"}]}],
-                "volumes": [{"name": "host", "hostPath": {"path": "/srv/data"}}],
-            });
+            pod["spec"]["containers"] =
+                json!([{"name": "main", "volumeMounts": [{"name": "host", "mountPath": "/data"}]}]);
+            pod["spec"]["volumes"] = json!([{"name": "host", "hostPath": {"path": "/srv/data"}}]);
         }
         if self.dice.permille(500) {
             self.storage(namespace, &name, node.unwrap_or("n0"), &mut pod);

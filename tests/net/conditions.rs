@@ -13,6 +13,8 @@ pub struct Choices {
     pub threshold: i64,
     /// `--max-not-ready-percent`.
     pub percent: usize,
+    /// `--max-failed-together`; 0 is no limit.
+    pub together: usize,
     /// `--max-deletes`.
     pub cap: Option<usize>,
     /// `--manual-owner-kind`.
@@ -169,7 +171,10 @@ fn is_outage(state: &Objects, choices: &Choices) -> bool {
     };
     let is_down = |node: &&Value| ready(node) != Some("True");
     let is_worker = |node: &&Value| {
-        node["metadata"]["labels"]["node-role.kubernetes.io/control-plane"].is_null()
+        let labels = &node["metadata"]["labels"];
+        [CONTROL_PLANE, MEMBERS[1]]
+            .iter()
+            .all(|key| labels[key].is_null())
     };
     let is_share = |down: usize, all: usize| down > 2 && 100 * down >= choices.percent * all;
     is_share(real().filter(is_down).count(), real().count())
@@ -179,15 +184,116 @@ fn is_outage(state: &Objects, choices: &Choices) -> bool {
         )
 }
 
-/// Whether the breaker's numbers say that no pod may be deleted: too many nodes are NotReady, or no other node could start a pod.
-pub fn holds_all(state: &Objects, choices: &Choices) -> bool {
-    let has_room = state.objects.iter().any(|it| {
+/// Whether the node is real and Ready, and not cordoned, and a pod that tolerates `LOST`, or none, could start there.
+fn has_room(state: &Objects, tolerates: bool) -> bool {
+    state.objects.iter().any(|it| {
         it["kind"] == "Node"
             && !is_leaf(it)
             && ready(it) == Some("True")
             && it["spec"]["unschedulable"] != true
+            && (tolerates || it["spec"]["taints"].as_array().is_none_or(Vec::is_empty))
+    })
+}
+
+/// The taint of the random cases, and whether the pod tolerates it.
+pub const LOST: &str = "example.org/lost-quorum";
+
+fn tolerates_lost(pod: &Value) -> bool {
+    let tolerations = pod["spec"]["tolerations"].as_array();
+    tolerations.is_some_and(|all| all.iter().any(|it| it["key"] == LOST))
+}
+
+/// Whether the pod would restart on another node.
+fn restarts(pod: &Value) -> bool {
+    let owners = pod["metadata"]["ownerReferences"].as_array();
+    owners.is_some_and(|all| all.iter().all(|owner| owner["kind"] != "DaemonSet"))
+}
+
+/// Whether a mark says that the node is off, true or not.
+fn is_marked_off(node: &Value) -> bool {
+    node["metadata"]["annotations"]["fencing/state"] == "fenced"
+}
+
+/// Whether more nodes than the limit fell silent within two minutes, this one among them.
+fn failed_together(state: &Objects, node: &Value, now: Timestamp, choices: &Choices) -> bool {
+    let silent = |node: &Value| {
+        let is_it = node["kind"] == "Node" && !is_leaf(node) && ready(node) == Some("Unknown");
+        is_it.then(|| not_ready_since(node, now)).flatten()
+    };
+    let Some(own) = silent(node) else {
+        return false;
+    };
+    let all = state.objects.iter().filter_map(silent).collect::<Vec<_>>();
+    let within = |from: Timestamp| {
+        let is_within = |at: &&Timestamp| (0..=120).contains(&age(**at, from));
+        all.iter().filter(is_within).count()
+    };
+    let begins = all
+        .iter()
+        .filter(|from| (0..=120).contains(&age(own, **from)));
+    choices.together > 0
+        && begins
+            .into_iter()
+            .any(|from| within(*from) > choices.together)
+}
+
+/// Whether the node shows that it is a member of a group of which no majority is Ready.
+pub fn lacks_majority(state: &Objects, node: &Value) -> bool {
+    let lacks = |is_member: &dyn Fn(&Value) -> bool| {
+        let members = state
+            .objects
+            .iter()
+            .filter(|it| it["kind"] == "Node" && is_member(it));
+        let (ready, silent): (Vec<_>, Vec<_>) = members.partition(|it| ready(it) == Some("True"));
+        ready.len() <= silent.len()
+    };
+    let has =
+        |label: &'static str| move |node: &Value| !node["metadata"]["labels"][label].is_null();
+    let by_label = MEMBERS
+        .into_iter()
+        .any(|label| has(label)(node) && lacks(&has(label)));
+    let name = &node["metadata"]["name"];
+    let mirrors_api_server = state.objects.iter().any(|it| {
+        it["kind"] == "Pod"
+            && it["spec"]["nodeName"] == *name
+            && it["metadata"]["namespace"] == "kube-system"
+            && !it["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_null()
+            && it["spec"]["containers"][0]["name"] == "kube-apiserver"
     });
-    is_outage(state, choices) || choices.percent < 100 && !has_room
+    let of_control_plane = |it: &Value| has(CONTROL_PLANE)(it) || it["metadata"]["name"] == *name;
+    by_label || mirrors_api_server && lacks(&of_control_plane)
+}
+
+/// The labels by which a node shows that it is a member, and that of the control plane.
+pub const MEMBERS: [&str; 2] = [
+    "node-role.kubernetes.io/etcd",
+    "node.kubernetes.io/microk8s-controlplane",
+];
+pub const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+
+/// Says why a limit, or the majority, forbids to delete the pod now.
+pub fn holds(
+    state: &Objects,
+    pod: &Value,
+    now: Timestamp,
+    choices: &Choices,
+) -> Option<&'static str> {
+    let node = find(state, "Node", "", text(&pod["spec"]["nodeName"]))?;
+    if is_marked_off(node) {
+        return None;
+    }
+    if is_outage(state, choices) {
+        return Some("the breaker's numbers say hold");
+    }
+    if failed_together(state, node, now, choices) {
+        return Some("its node failed together with others");
+    }
+    if lacks_majority(state, node) {
+        return Some("its node may be needed for a majority");
+    }
+    let pods = || state.objects.iter().filter(|it| it["kind"] == "Pod");
+    let has_room = has_room(state, pods().any(tolerates_lost));
+    (restarts(pod) && is_wanted(state, pod) && !has_room).then_some("nothing could start elsewhere")
 }
 
 /// Whether a zone of the node could be held: then the conditions say nothing about its pods.
@@ -362,7 +468,8 @@ pub fn is_free(state: &Objects, pod: &Value, now: Timestamp, choices: &Choices) 
         && !has_other_volumes
         && claims(pod).all(|claim| attached(claim).is_some())
         && choices.cap.is_none()
-        && !holds_all(state, choices)
+        && holds(state, pod, now, choices).is_none()
+        && (has_room(state, false) || is_marked_off(node))
         && !zone_may_be_held(state, node)
         && now >= deadline + SignedDuration::ZERO
 }

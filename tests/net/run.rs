@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::{
     audit::{audit, settings},
     cluster,
-    conditions::{self, Choices, SELECTED_LEAF, holds_all, is_free, keeps_data, text},
+    conditions::{self, Choices, SELECTED_LEAF, holds, is_free, keeps_data, text},
     dice,
     history::{self, Memory},
     watched::{Watched, Write},
@@ -378,6 +378,7 @@ fn options(dice: &mut Dice) -> (Vec<String>, Choices) {
     let choices = Choices {
         threshold: dice.pick(&[60, 600, 600, 600, 1_800]),
         percent: dice.weigh(&[(12, 55), (3, 100), (1, 30)]),
+        together: dice.weigh(&[(6, 2), (4, 0), (1, 1), (1, 3)]),
         cap: dice.weigh(&[(18, None), (1, Some(1)), (1, Some(2))]),
         manual: dice.weigh(&[(12, None), (1, Some("StatefulSet")), (1, Some("Job"))]),
         only: dice.weigh(&[(10, None), (1, Some("shop"))]),
@@ -391,6 +392,9 @@ fn options(dice: &mut Dice) -> (Vec<String>, Choices) {
         format!("--leaf-node-selector={SELECTED_LEAF}"),
         format!("--deadline={}ms", dice.weigh(&[(12, 480_001), (1, 60_001)])),
     ];
+    // The default is not typed.
+    let together = Some(choices.together).filter(|most| *most != 2);
+    args.extend(together.map(|most| format!("--max-failed-together={most}")));
     args.extend(choices.cap.map(|cap| format!("--max-deletes={cap}")));
     args.extend(
         choices
@@ -526,11 +530,12 @@ impl Ran {
         let mut wrongs = self.wrongs.clone();
         let now = self.before.now;
         if !self.changed {
-            if holds_all(&self.before, &self.choices) && !self.writes.is_empty() {
-                wrongs.push("it writes although the breaker's numbers say hold".to_owned());
-            }
             for write in &self.writes {
                 let pod = self.pod(&write.uid);
+                let held = pod.and_then(|pod| holds(&self.before, pod, now, &self.choices));
+                wrongs.extend(held.map(|why| {
+                    format!("{}/{} was written to: {why}", write.namespace, write.name)
+                }));
                 // A slow run judges later: by then, a PVC may have been deleted for long enough.
                 let late = now + jiff::SignedDuration::from_mins(8);
                 let why = pod.and_then(|pod| {
