@@ -491,6 +491,10 @@ impl Saved {
                 !self.has_leases(),
                 "leases (which show whether a node is alive)",
             ),
+            (
+                self.has_leases() && self.all().all(RawLease::is_of_node),
+                "leases outside kube-node-lease (by which programs on a silent node may show that it is alive)",
+            ),
             (uses_claims && !self.is_saved::<RawClaim>(), "pvc"),
             (bound && !self.is_saved::<RawVolume>(), "pv"),
             (

@@ -11,14 +11,26 @@ fn what_a_snapshot_lacks_is_named_with_the_command_that_saves_all() {
     let pod = "Pod kube-system/dns: {grace: null}";
     let using = "Pod a/b: {grace: null, uses: data-b}";
     let claim = "PersistentVolumeClaim a/data-b: {volume: pv-b}";
+    let other = "Lease kube-system/l: {}";
     let less = "Namespace compute-hive01: null, Node ds06: {lease: null}";
     for (more, args, lacks) in [
-        (&[][..], &[][..], None),
-        (&[namespace], &[], Some("pods of other namespaces (-A)")),
-        (&[namespace], &["-n", "compute-hive01"], None),
-        (&[namespace, pod], &[], None),
-        (&[namespace, pod, using], &[], Some("pvc")),
-        (&[namespace, pod, using, claim], &[], Some("pv")),
+        (
+            &[][..],
+            &[][..],
+            Some(
+                "leases outside kube-node-lease (by which programs on a silent node may show that it is alive)",
+            ),
+        ),
+        (&[other], &[], None),
+        (
+            &[other, namespace],
+            &[],
+            Some("pods of other namespaces (-A)"),
+        ),
+        (&[other, namespace], &["-n", "compute-hive01"], None),
+        (&[other, namespace, pod], &[], None),
+        (&[other, namespace, pod, using], &[], Some("pvc")),
+        (&[other, namespace, pod, using, claim], &[], Some("pv")),
         (
             &[pod, using, claim, less],
             &[],
