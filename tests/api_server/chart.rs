@@ -153,13 +153,13 @@ fn the_chart_renders_what_kustomize_renders() {
             "the default",
             OWN_NAMESPACE,
             kustomize(&in_repository("cronjob")),
-            10,
+            12,
         ),
         (
             "the dry run",
             &format!("{OWN_NAMESPACE},options.dryRun=true,options.exitOnManual=false"),
             kustomize(&in_repository("cronjob/overlays/dry-run")),
-            10,
+            12,
         ),
         (
             "without the guard",
@@ -171,7 +171,7 @@ fn the_chart_renders_what_kustomize_renders() {
             "everything",
             &everything,
             self::kustomized("cronjob", &COMPONENTS, &images),
-            13,
+            15,
         ),
     ] {
         let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);
