@@ -402,10 +402,8 @@ impl WholePod {
         let others = required
             .iter()
             .filter(|term| !term.is_empty() && !term.names(node_name));
-        let selectors = others.map(|term| {
-            let is_plain = term.match_fields.is_empty();
-            selector_of(&own, &term.match_expressions).filter(|_| is_plain)
-        });
+        // A field of the node in the same term only leaves out more of them.
+        let selectors = others.map(|term| selector_of(&own, &term.match_expressions));
         let selectors = selectors.collect::<Option<Vec<_>>>()?;
         let length = selectors.iter().map(String::len).sum::<usize>();
         (length <= MAX_SELECTOR_BYTES).then_some(selectors)
