@@ -12,7 +12,7 @@ use crate::{
     exit::{CouldNotRun, Result},
     facts::{PodsOf, Unread},
     kubernetes::RawPod,
-    report::{self, Report, RunRecord},
+    report::RunRecord,
     settings::{Settings, Task},
     source::{NodeRows, Reader, Source, gather, snapshot},
     stop::Stop,
@@ -23,7 +23,11 @@ use crate::{
 const MAX_NODES_SEARCHED: usize = 10;
 
 /// Explains the verdict about the pod `asked`.
-pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Report> {
+pub async fn run<'a>(
+    settings: &'a Settings,
+    asked: &PodName,
+    stop: &Stop,
+) -> Result<RunRecord<'a>> {
     let explained = async {
         match &settings.task {
             Task::Audit {
@@ -46,7 +50,11 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Re
 }
 
 /// Explains the verdict about the pod `asked` by the facts of `source`.
-pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) -> Result<Report> {
+pub async fn run_on<'a>(
+    source: &impl Source,
+    settings: &'a Settings,
+    asked: &PodName,
+) -> Result<RunRecord<'a>> {
     let reader = &Reader::new(source, settings);
     let asked = &found(reader, asked).await?;
     let raw = source.object::<RawPod>(&asked.namespace, &asked.name).await;
@@ -65,8 +73,11 @@ pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) 
         return Err(CouldNotRun::Source(message));
     }
     let (facts, plan) = settings.plan(gathered);
-    let run = RunRecord::new(settings, facts, plan);
-    Ok(report::explain(&run, &pod))
+    let asked = Some(pod);
+    Ok(RunRecord {
+        asked,
+        ..RunRecord::new(settings, facts, plan)
+    })
 }
 
 /// Completes the name of the pod. Without a namespace, exactly one pod has to have that name.

@@ -41,9 +41,9 @@ fn start(settings: &Settings) -> Result<Exit> {
 
 /// Performs the command and writes its report.
 async fn perform(settings: &Settings, stop: &Stop) -> Result<Exit> {
-    let report = match &settings.explained {
+    let run = match &settings.explained {
         Some(pod) => explain::run(settings, pod, stop).await?,
         None => run::run(settings, stop).await?,
     };
-    Ok(output::write(report, &settings.form, stop).await)
+    Ok(output::write(&run, &settings.form, stop).await)
 }

@@ -15,7 +15,7 @@ use crate::{
     notify::{events, history},
     outcome::Outcome,
     reap::reap,
-    report::{Report, RunRecord},
+    report::RunRecord,
     selector::Target,
     settings::{GuardCode, Mode, Settings, Task},
     source::{Gathered, OtherLeases, Reader, Source, gather, recall, snapshot},
@@ -27,9 +27,9 @@ use crate::{
 /// question, or while a large cluster is read.
 const PROOF_FRESH_FOR: Duration = Duration::from_secs(30);
 
-/// Runs with these `settings` and returns the report. `Err` if no cluster could be
+/// Runs with these `settings` and returns the record of the run. `Err` if no cluster could be
 /// asked, a filter selects nothing, the facts could not be gathered, or `stop` ended the run before they were.
-pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
+pub async fn run<'a>(settings: &'a Settings, stop: &Stop) -> Result<RunRecord<'a>> {
     let log_start = || {
         let namespaces = &settings.namespaces;
         let reap_older_than = human_duration(settings.policy.reap_older_than);
@@ -51,7 +51,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             let history = saved.history(&settings.history_namespace).await;
             let (_, history) = recall(&reader, history, &gathered.facts).await;
             let run = planned(settings, gathered)?;
-            Ok(RunRecord { history, ..run }.report())
+            Ok(RunRecord { history, ..run })
         }
         Task::Reap {
             target,
@@ -85,12 +85,12 @@ async fn can_ask(target: &Target) -> Result<bool> {
 /// Runs on a cluster that is already connected. If `ask` is set, the user has to confirm the deletes.
 ///
 /// The steps are those of a run: read, decide, limit, act and verify, report.
-pub async fn run_on(
+pub async fn run_on<'a>(
     cluster: &Cluster,
-    settings: &Settings,
+    settings: &'a Settings,
     ask: bool,
     stop: &Stop,
-) -> Result<Report> {
+) -> Result<RunRecord<'a>> {
     let (mut gathered, proved, (notes, history)) = read(cluster, settings, stop).await?;
     let leases = gathered.leases.take();
     let mut run = RunRecord {
@@ -99,7 +99,7 @@ pub async fn run_on(
         ..planned(settings, gathered)?
     };
     act_and_verify(&mut run, (leases.as_ref(), proved), cluster, ask, stop).await?;
-    Ok(run.report())
+    Ok(run)
 }
 
 /// Gathers the facts and the pods to judge, and what earlier runs noted. Meanwhile the run proves that
@@ -183,7 +183,7 @@ async fn act_and_verify(
         run.outcomes = all(Outcome::WouldDelete);
         return Ok(());
     }
-    if ask && !pods.is_empty() && !prompt::confirm(&cluster.name, &run.report(), stop).await {
+    if ask && !pods.is_empty() && !prompt::confirm(&cluster.name, run, stop).await {
         let interrupted = |why: &str| Outcome::Interrupted(why.to_owned());
         run.declined = stop.reason().is_none();
         run.outcomes = all(stop.reason().map_or(Outcome::WouldDelete, interrupted));

@@ -2,47 +2,50 @@
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 
+use itertools::Either;
+
 use super::terminal;
 use crate::{
     cli::{LogFormat, Output, OutputFormats},
     exit::Exit,
-    report::{Report, html, text},
+    report::{RunRecord, html, text},
     stop::Stop,
     words::is_shown,
 };
 
-/// Writes `report`, and waits for a slow reader: only a signal ends that wait. Returns the exit
-/// code: the report's own, or `Exit::Incomplete` if that is more severe and the report could not be
+/// Writes the report of `run` in the format that was asked for, and waits for a slow reader: only a signal ends that wait.
+/// Returns the exit code: the run's own, or `Exit::Incomplete` if that is more severe and the report could not be
 /// written.
-pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
-    let exit = report.exit;
+pub async fn write(run: &RunRecord<'_>, form: &OutputFormats, stop: &Stop) -> Exit {
+    let exit = run.exit();
     let OutputFormats {
         output, log_format, ..
     } = *form;
-    let stop = stop.clone();
+    let report = match output {
+        Output::Json => Either::Left(run.report()),
+        // A user who has just declined at the terminal has seen enough.
+        Output::Text if run.declined && io::stdout().is_terminal() => Either::Right(String::new()),
+        Output::Text => Either::Right(text::write(&run.document(), terminal::screen())),
+        Output::Html => Either::Right(html::write(&run.document())),
+    };
+    stop.reported();
     let written = tokio::task::spawn_blocking(move || {
         // Standard output by itself would be flushed after each line.
         let mut out = BufWriter::new(io::stdout().lock());
-        let text = match (output, log_format) {
+        let text = match (report, log_format) {
             // JSON is not collected in a string first: for tens of thousands of pods, the string
             // would take as much memory as all the rest. The JSON is one line if the log is JSON
             // too, because log collectors read line by line.
-            (Output::Json, LogFormat::Json) => {
-                stop.reported();
+            (Either::Left(report), LogFormat::Json) => {
                 serde_json::to_writer(Escaping(&mut out), &report)?;
                 "\n".to_owned()
             }
-            (Output::Json, LogFormat::Text) => {
-                stop.reported();
+            (Either::Left(report), LogFormat::Text) => {
                 serde_json::to_writer_pretty(Escaping(&mut out), &report)?;
                 "\n".to_owned()
             }
-            // A user who has just declined at the terminal has seen enough.
-            (Output::Text, _) if report.declined && io::stdout().is_terminal() => String::new(),
-            (Output::Text, _) => text::write(&report.document, terminal::screen()),
-            (Output::Html, _) => html::write(&report.document),
+            (Either::Right(text), _) => text,
         };
-        stop.reported();
         out.write_all(text.as_bytes())?;
         out.flush()
     });

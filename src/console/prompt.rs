@@ -6,8 +6,7 @@ use std::{
 };
 
 use crate::{
-    judge::Verdict,
-    report::{Report, text},
+    report::{RunRecord, text},
     stop::Stop,
 };
 
@@ -23,8 +22,8 @@ pub fn is_possible() -> bool {
 /// Shows the report of what would be deleted in `place`, and asks for a yes. Returns
 /// `false` for any other reply, and if there is no reply within a minute or before the run has to
 /// end.
-pub async fn confirm(place: &str, report: &Report, stop: &Stop) -> bool {
-    let question = question(place, report);
+pub async fn confirm(place: &str, run: &RunRecord<'_>, stop: &Stop) -> bool {
+    let question = question(place, run);
     // The reply is read in a thread of its own, so that the run can end although nobody replies.
     let answer = tokio::task::spawn_blocking(move || {
         let mut error = stderr().lock();
@@ -49,9 +48,9 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-fn question(place: &str, report: &Report) -> String {
-    let listed = text::write(&report.document, text::Screen::default());
-    let these = match report.summary.verdicts[&Verdict::Reap] {
+fn question(place: &str, run: &RunRecord<'_>) -> String {
+    let listed = text::write(&run.document(), text::Screen::default());
+    let these = match run.plan.reaps().count() {
         1 => "this pod".to_owned(),
         pods => format!("these {pods} pods"),
     };

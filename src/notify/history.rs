@@ -121,7 +121,7 @@ pub async fn after(
             }
         }
     };
-    let report = deletes.then(|| text::write(&run.report().document, Screen::default()));
+    let report = deletes.then(|| text::write(&run.document(), Screen::default()));
     let report = report.map(|text| json!(history::shortened(text)));
     let written = write(cluster, run, book, at, report, edit).await;
     if let Err(why) = written {

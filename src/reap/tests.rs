@@ -136,7 +136,7 @@ pub async fn ran(
     let report = run_on(&cluster, &settings, false, &stop).await;
     let state = server.lock();
     Ran {
-        report: report.map(|report| serde_json::to_value(report).expect("JSON")),
+        report: report.map(|run| serde_json::to_value(run.report()).expect("JSON")),
         trace: state.trace.clone(),
         events: state.cluster.events.clone(),
         notes: state
@@ -797,7 +797,7 @@ async fn volumes_of_which_nobody_knows_move() {
             };
             let report = ran(args, cluster, ("{}", START), fate).await.report;
             let report = report.expect("a report");
-            let step = &report["pods"][0]["steps"][0];
+            let step = &report["steps"][0];
             let what = step["what"].as_str().expect("a sentence");
             assert!(what.contains(expected), "{status} {args}: {report:#}");
             assert_eq!(step["when"], "now", "{report:#}");

@@ -368,8 +368,15 @@ impl<'a> Advice<'a> {
         }
     }
 
+    /// Takes the pods and the nodes that it is about.
+    pub fn subject(mut self) -> (Pods<'a>, Nodes<'a>) {
+        let nodes = self.nodes().map(std::mem::take);
+        let pods = self.pods().map(std::mem::take).unwrap_or_default();
+        (pods.clone(), nodes.unwrap_or_else(|| pods.nodes()))
+    }
+
     /// Returns the pods that it is about, if it is about pods.
-    pub fn pods(&mut self) -> Option<&mut Pods<'a>> {
+    fn pods(&mut self) -> Option<&mut Pods<'a>> {
         match self {
             Self::KeepData { pods, .. }
             | Self::WaitIfItBoots { pods }
@@ -396,7 +403,7 @@ impl<'a> Advice<'a> {
     }
 
     /// Returns the nodes that it is about, if it is about nodes and no pods.
-    pub fn nodes(&mut self) -> Option<&mut Nodes<'a>> {
+    fn nodes(&mut self) -> Option<&mut Nodes<'a>> {
         match self {
             Self::LookBeforePowerOff { nodes }
             | Self::AskMembers { nodes, .. }
@@ -540,7 +547,7 @@ fn joined_up<'a>(all: impl Iterator<Item = Advice<'a>>) -> Vec<Advice<'a>> {
 }
 
 /// Lists what to do about the limits, the history, and what was not read.
-pub fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
+fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let mut all = Vec::new();
     let down = || Nodes(survey.machines_down());
     all.extend(survey.unmatched.is_some().then_some(Advice::CorrectFilter));

@@ -1,16 +1,16 @@
-//! Builds the report from the facts, the plan and the outcomes of a run.
+//! Builds the JSON from the survey and the advice, beside the page.
 
 use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
 
 use super::{
-    advice,
-    document::Document,
-    head, page,
+    advice, explained, head, page,
     record::RunRecord,
     survey::{NodeView, PodView, State, Survey},
-    types::{BreakerEntry, ForeseenEntry, NodeEntry, PodEntry, Report, SettingsEntry, Summary},
+    types::{
+        BreakerEntry, Explained, ForeseenEntry, NodeEntry, PodEntry, Report, SettingsEntry, Summary,
+    },
 };
 use crate::{
     facts::Zone,
@@ -20,91 +20,112 @@ use crate::{
 
 /// Version of the JSON output. New fields keep the number; a field that changes its meaning needs a
 /// new number.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
-impl RunRecord<'_> {
-    /// Builds the report of the run so far.
-    pub fn report(&self) -> Report {
-        let survey = Survey::of(self);
-        let mut report = self.report_of(&survey);
-        report.notices = head::notices(&survey);
-        report.document = page::document(&survey);
-        report.steps = advice::of_run(&survey)
-            .iter()
-            .map(|it| page::step(&survey, it))
-            .collect();
-        let pods = survey.pods.iter().map(|pod| (&pod.judged.pod.uid, pod));
-        let pods = pods.collect::<BTreeMap<_, _>>();
-        let longest_first = self.plan.pods.iter().map(|judged| pods[&judged.pod.uid]);
-        report.pods = longest_first.map(|pod| entry(&survey, pod)).collect();
-        report
-    }
-
-    /// Builds a report without pods and without the document.
-    pub(super) fn report_of(&self, survey: &Survey<'_>) -> Report {
-        let Self {
-            settings,
-            facts,
-            plan,
-            ..
-        } = self;
-        let nodes = survey
-            .nodes
-            .iter()
-            .filter_map(|it| node(survey, it))
-            .collect_vec();
-        Report {
-            version: VERSION,
-            program_version: env!("CARGO_PKG_VERSION"),
-            mode: settings.task.mode(),
-            cluster_name: settings.cluster_name.clone(),
-            cluster: facts.cluster_name.clone(),
-            snapshot: settings.task.snapshot(),
-            suppose_dead: settings.task.suppose_dead().to_vec(),
-            judged_at: facts.now,
-            settings: SettingsEntry {
-                namespaces: settings.namespaces.clone(),
-                policy: settings.policy.clone(),
-                limits: settings.limits.clone(),
-                all: settings.all,
-            },
-            guard: settings.guard(),
-            breaker: survey.limit().map(|limit| BreakerEntry {
-                reason: limit.code(),
-                detail: survey
-                    .limits
-                    .iter()
-                    .map(|limit| limit.state())
-                    .unique()
-                    .join("; "),
-                zones: plan.zones.keys().map(Zone::to_string).collect(),
-                held: survey.pods.iter().filter(|pod| pod.is_held()).count(),
-            }),
-            summary: Summary {
-                nodes: facts.node_count,
-                nodes_not_ready: nodes.len(),
-                pods: survey.pods.len(),
-                verdicts: tally(Verdict::ALL, survey.pods.iter().map(PodView::verdict)),
-                outcomes: tally(OutcomeCode::ALL, self.outcomes.values().map(Outcome::code)),
-            },
-            nodes,
-            pods: Vec::new(),
-            not_evicted: plan.not_evicted.iter().map(not_evicted).collect(),
-            steps: Vec::new(),
-            history: self.history.clone(),
-            errors: facts.errors.clone(),
-            unseen: facts.unseen.clone(),
-            declined: self.declined,
-            notices: Vec::new(),
-            document: Document::default(),
-            explained: None,
-            exit: survey.exit(),
-        }
+/// Builds the JSON from the survey and the advice of a run.
+pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
+    let RunRecord {
+        settings,
+        facts,
+        plan,
+        ..
+    } = run;
+    let asked = run.asked.as_ref().map(|pod| (pod, survey.asked()));
+    let all = survey.pods.iter().map(|pod| (&pod.judged.pod.uid, pod));
+    let all = all.collect::<BTreeMap<_, _>>();
+    let longest_first = plan
+        .pods
+        .iter()
+        .filter_map(|it| all.get(&it.pod.uid).copied());
+    let selected = survey
+        .pods
+        .iter()
+        .filter(|pod| asked.is_none_or(|(_, it)| it == Some(*pod)));
+    let selected = selected.collect_vec();
+    let mut nodes = survey
+        .nodes
+        .iter()
+        .filter_map(|it| node(survey, it))
+        .collect_vec();
+    nodes.retain(|node| asked.is_none_or(|(pod, _)| pod.node.as_ref() == Some(&node.name)));
+    let limits = survey.limits.iter().map(|limit| limit.state());
+    Report {
+        version: VERSION,
+        program_version: env!("CARGO_PKG_VERSION"),
+        mode: settings.task.mode(),
+        cluster_name: settings.cluster_name.clone(),
+        cluster: facts.cluster_name.clone(),
+        snapshot: settings.task.snapshot(),
+        suppose_dead: settings.task.suppose_dead().to_vec(),
+        judged_at: facts.now,
+        settings: SettingsEntry {
+            namespaces: settings.namespaces.clone(),
+            policy: settings.policy.clone(),
+            limits: settings.limits.clone(),
+            all: settings.all,
+        },
+        guard: settings.guard(),
+        breaker: survey.limit().map(|limit| BreakerEntry {
+            reason: limit.code(),
+            detail: limits.unique().join("; "),
+            zones: plan.zones.keys().map(Zone::to_string).collect(),
+            held: survey.pods.iter().filter(|pod| pod.is_held()).count(),
+        }),
+        headline: match asked {
+            Some((pod, _)) => explained::headline(survey, pod),
+            None => head::headline(survey),
+        },
+        data: match asked {
+            Some((_, pod)) => pod.and_then(explained::data).into_iter().collect(),
+            None => head::data(survey),
+        },
+        next: match asked {
+            Some((_, pod)) => pod.map(explained::by_itself).into_iter().collect(),
+            None => head::next(survey),
+        },
+        steps: match asked {
+            Some((_, pod)) => pod.map_or_else(Vec::new, |pod| page::steps_of_one(survey, pod)),
+            None => page::steps(survey),
+        },
+        never: advice::never(survey, &selected),
+        summary: Summary {
+            nodes: facts.node_count,
+            nodes_not_ready: survey
+                .nodes
+                .iter()
+                .filter_map(|it| node(survey, it))
+                .count(),
+            pods: selected.len(),
+            verdicts: tally(Verdict::ALL, selected.iter().map(|pod| pod.verdict())),
+            outcomes: tally(OutcomeCode::ALL, run.outcomes.values().map(Outcome::code)),
+        },
+        nodes,
+        pods: match asked {
+            Some((pod, _)) => vec![explained::entry(survey, pod)],
+            None => longest_first.map(entry).collect(),
+        },
+        not_evicted: match asked {
+            Some(_) => Vec::new(),
+            None => plan.not_evicted.iter().map(not_evicted).collect(),
+        },
+        history: run.history.clone(),
+        errors: facts.errors.clone(),
+        unseen: facts.unseen.clone(),
+        notices: match asked {
+            Some(_) => Vec::new(),
+            None => head::notices(survey),
+        },
+        explained: asked.map(|(pod, _)| Explained {
+            phase: pod.phase.clone(),
+            created: pod.created,
+            rules: explained::rules(survey, pod),
+        }),
+        exit: survey.exit(),
     }
 }
 
 /// Returns the entry of a pod.
-pub fn entry(survey: &Survey<'_>, pod: &PodView<'_>) -> PodEntry {
+pub fn entry(pod: &PodView<'_>) -> PodEntry {
     let judged = pod.judged;
     let foreseen = judged.foreseen.as_ref().map(ForeseenEntry::from);
     let reaped = foreseen.as_ref().filter(|it| it.verdict == Verdict::Reap);
@@ -120,10 +141,6 @@ pub fn entry(survey: &Survey<'_>, pod: &PodView<'_>) -> PodEntry {
         foreseen,
         ready_copies: judged.copies().map(|copies| copies.to_string()),
         note: pod.note.clone(),
-        steps: advice::of_one(survey, pod)
-            .iter()
-            .map(|it| page::step(survey, it))
-            .collect(),
         ..PodEntry::from(&judged.pod)
     }
 }

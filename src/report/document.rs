@@ -53,6 +53,10 @@ entry! {
         pub command: Option<String>,
         /// The harm that the command does, to `data` or `pods`; null if it does none.
         pub harms: Option<Harm>,
+        /// The pods that it is about, as namespace and name; empty if it is about nodes, or the run.
+        pub pods: Vec<String>,
+        /// The nodes that it is about.
+        pub nodes: Vec<String>,
     }
 }
 

@@ -3,119 +3,108 @@
 use itertools::Itertools as _;
 
 use super::{
-    advice,
-    build::{entry, not_evicted, tally},
-    document::{Document, Kind, Section, Step, Tone},
+    advice, build,
+    document::{Document, Kind, Section, Tone},
     head::{self, day},
     page,
-    record::RunRecord,
-    survey::{PodView, Survey},
-    types::{Explained, PodEntry, Report},
+    survey::{PodView, Survey, full_name},
+    types::PodEntry,
 };
 use crate::{
-    exit::Exit,
     facts::PodFacts,
-    judge::{Evaluation, Judged, Limit, ReasonCode, Verdict},
+    judge::{Evaluation, Limit, ReasonCode, Verdict},
     words::{about, human_duration, joined, prefixed},
 };
 
-/// Reports the pod alone, with what each rule saw of it.
-pub fn explain(run: &RunRecord<'_>, pod: &PodFacts) -> Report {
-    let survey = &Survey::around(run, pod);
-    let in_plan = survey.pods.iter().find(|it| it.judged.pod.uid == pod.uid);
-    let judged = in_plan.filter(|_| survey.settings.namespaces.matches(&pod.namespace));
-    let mut rules = in_plan.map_or_else(Vec::new, |it| survey.rules(it.judged));
-    if judged.is_none_or(|it| it.judged.limit.is_some()) {
+/// Returns what each rule saw of the pod; none if it is not Terminating.
+pub fn rules(survey: &Survey<'_>, pod: &PodFacts) -> Vec<Evaluation> {
+    let Some(judged) = survey.pods.iter().find(|it| it.judged.pod.uid == pod.uid) else {
+        return Vec::new();
+    };
+    let mut rules = survey.rules(judged.judged);
+    if survey.asked().is_none_or(|it| it.judged.limit.is_some()) {
         for rule in &mut rules {
             rule.decides = false;
         }
     }
+    rules
+}
+
+/// Returns the entry of the pod.
+pub fn entry(survey: &Survey<'_>, pod: &PodFacts) -> PodEntry {
+    let in_plan = survey.pods.iter().find(|it| it.judged.pod.uid == pod.uid);
     let left_out = |detail: String| PodEntry {
         overdue_seconds: in_plan.map(|it| it.overdue.as_secs()),
         detail,
         ..PodEntry::from(pod)
     };
-    let entry = match (judged, in_plan) {
-        (Some(judged), _) => entry(survey, judged),
+    match (survey.asked(), in_plan) {
+        (Some(asked), _) => build::entry(asked),
         (None, Some(_)) => left_out(format!(
             "Its namespace {} is left out. The run looks at these namespaces: {}.",
             pod.namespace, survey.settings.namespaces
         )),
-        (None, None) if let Some(judged) = survey.not_evicted(pod) => not_evicted(judged),
+        (None, None) if let Some(judged) = survey.not_evicted(pod) => build::not_evicted(judged),
         (None, None) => left_out("It is not Terminating: its deletion was not requested. pod-reaper looks at Terminating pods only.".to_owned()),
-    };
-    let mut report = run.report_of(survey);
-    report
-        .nodes
-        .retain(|node| Some(&node.name) == entry.node.as_ref());
-    report.summary.pods = usize::from(entry.verdict.is_some());
-    report.summary.verdicts = tally(Verdict::ALL, entry.verdict.into_iter());
-    report.document = document(survey, &entry, judged, &rules);
-    // A question differs from 0 only if something could not be read.
-    let is_unread = entry.reason == Some(ReasonCode::FactsUnread) || !report.errors.is_empty();
-    report.exit = if is_unread {
-        Exit::Incomplete
-    } else {
-        Exit::Done
-    };
-    report.pods = vec![entry];
-    report.not_evicted = Vec::new();
-    report.explained = Some(Explained {
-        phase: pod.phase.clone(),
-        created: pod.created,
-        rules,
-    });
-    report
+    }
 }
 
-fn document(
-    survey: &Survey<'_>,
-    entry: &PodEntry,
-    pod: Option<&PodView<'_>>,
-    rules: &[Evaluation],
-) -> Document {
-    let name = format!("{}/{}", entry.namespace, entry.name);
+/// Names the pod, its verdict and what decided.
+pub fn headline(survey: &Survey<'_>, pod: &PodFacts) -> String {
+    format!("{}  {}", full_name(pod), verdict(survey, pod))
+}
+
+fn verdict(survey: &Survey<'_>, pod: &PodFacts) -> String {
+    let rules = rules(survey, pod);
+    let asked = survey.asked();
     let by = match rules.iter().find(|rule| rule.decides) {
         Some(rule) => format!(", rule {} of {}", rule.number, rules.len()),
-        None if pod.is_some_and(|pod| pod.judged.limit.is_some()) => {
+        None if asked.is_some_and(|pod| pod.judged.limit.is_some()) => {
             ", by a limit of the run".to_owned()
         }
         None => String::new(),
     };
-    let verdict = match (entry.verdict, entry.reason) {
-        (Some(Verdict::Manual), Some(code)) => format!("NEEDS YOU  [{code}]{by}"),
-        (Some(verdict), Some(code)) => format!("{}  [{code}]{by}", verdict.as_str().to_uppercase()),
-        _ if rules.is_empty() => "NOT TERMINATING".to_owned(),
-        _ => "LEFT OUT BY THE FILTER".to_owned(),
-    };
+    match asked.map(|pod| (pod.verdict(), pod.code())) {
+        Some((Verdict::Manual, code)) => format!("NEEDS YOU  [{code}]{by}"),
+        Some((verdict, code)) => format!("{}  [{code}]{by}", verdict.as_str().to_uppercase()),
+        None if rules.is_empty() => "NOT TERMINATING".to_owned(),
+        None => "LEFT OUT BY THE FILTER".to_owned(),
+    }
+}
+
+/// Returns the document about the pod that was asked about.
+pub fn document<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Document {
+    let asked = survey.asked();
+    let entry = entry(survey, pod);
     let head = |heading: &str, text: Option<String>| {
         Section::of_texts(Kind::Head, heading, Tone::Plain, text)
     };
-    let steps: Vec<Step> = entry.steps.clone();
-    let [now, later] = Section::of_steps("DO", steps);
-    let never = pod.map(|pod| page::never(survey, &[pod]));
-    let node = entry.node.as_ref().and_then(|name| survey.node(name));
+    let steps = asked.map(|pod| page::steps_of_one(survey, pod));
+    let [now, later] = Section::of_steps("DO", steps.unwrap_or_default());
+    let never = asked.map(|pod| page::never(survey, &[pod]));
+    let node = pod.node.as_ref().and_then(|name| survey.node(name));
     let state = node.and_then(|node| Some(head::says(survey, node.state.as_ref()?, &[node])));
     // If a limit decides, `why` has its sentence.
     let limit = node.and_then(|node| node.held);
-    let limit = limit.filter(|_| pod.is_some_and(|pod| pod.judged.limit.is_none()));
+    let limit = limit.filter(|_| asked.is_some_and(|pod| pod.judged.limit.is_none()));
     let unread = survey.errors.iter();
     let unread = unread.map(|error| format!("{}: {}", error.what, error.cause));
     let source = prefixed(" from ", survey.settings.task.snapshot());
     let incomplete = survey.incomplete.map(str::to_owned);
+    let rules = of_rules(&rules(survey, pod));
     let sections = [
         Section::of_texts(Kind::Head, "NOTE", Tone::Bad, incomplete),
-        head("why", Some(entry.detail.clone())),
-        head("its data", pod.and_then(|pod| data(pod.judged))),
-        head("its owner", pod.and_then(|pod| owner(pod.judged))),
+        head("why", Some(entry.detail)),
+        head("its data", asked.and_then(data)),
+        head("its owner", asked.and_then(owner)),
         head("its node", state),
-        head("the pod", pod.and_then(|pod| overdue(survey, pod))),
-        head("by itself", pod.map(by_itself)),
-        head("afterwards", entry.note.clone()),
+        head("the pod", asked.and_then(|pod| overdue(survey, pod))),
+        head("by itself", asked.map(by_itself)),
+        head("afterwards", entry.note),
         now,
         later,
         never.unwrap_or_default(),
-        Section::of_texts(Kind::List, "RULES", Tone::Quiet, of_rules(rules)),
+        Section::of_texts(Kind::List, "RULES", Tone::Quiet, rules),
         Section::of_texts(
             Kind::List,
             "LIMITS",
@@ -126,8 +115,8 @@ fn document(
         Section::not_seen(survey.unseen),
     ];
     Document {
-        title: format!("{name} · {verdict}"),
-        headline: format!("{name}  {verdict}"),
+        title: format!("{} · {}", full_name(pod), verdict(survey, pod)),
+        headline: headline(survey, pod),
         about: format!("EXPLAIN{source} at {}", day(survey.now)),
         sections: sections.into(),
     }
@@ -135,13 +124,17 @@ fn document(
 }
 
 /// Says what else the pod's PVCs mean.
-fn data(judged: &Judged) -> Option<String> {
+pub fn data(pod: &PodView<'_>) -> Option<String> {
     // The reason names the ties that keep the pod.
-    joined(judged.reason.ties.iter().filter(|tie| !tie.keeps()), ". ")
+    joined(
+        pod.judged.reason.ties.iter().filter(|tie| !tie.keeps()),
+        ". ",
+    )
 }
 
 /// Says how many pods of its `StatefulSet` are Ready (its status).
-fn owner(judged: &Judged) -> Option<String> {
+fn owner(pod: &PodView<'_>) -> Option<String> {
+    let judged = pod.judged;
     let (copies, owner) = judged.copies().zip(judged.pod.owner.as_ref())?;
     Some(format!("{owner}: {copies} Ready"))
 }
@@ -154,7 +147,7 @@ fn overdue(survey: &Survey<'_>, pod: &PodView<'_>) -> Option<String> {
     (!pod.overdue.is_negative()).then_some(text)
 }
 
-fn by_itself(pod: &PodView<'_>) -> String {
+pub fn by_itself(pod: &PodView<'_>) -> String {
     let node = pod.judged.pod.node.as_deref().unwrap_or("its node");
     match (pod.from, pod.verdict()) {
         (Some(from), _) => format!("A run may delete it from {} on.", advice::clock(from)),

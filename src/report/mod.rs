@@ -31,7 +31,6 @@ pub mod text;
 mod types;
 
 pub use self::document::Document;
-pub(crate) use self::explained::explain;
 pub use self::record::RunRecord;
 pub(crate) use self::survey::{attached_volumes, is_attached};
 pub use self::types::Report;

@@ -37,7 +37,7 @@ pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
         of("DATA", Tone::Bad, head::data(survey)),
         of("NEXT", Tone::Plain, head::next(survey)),
     ];
-    sections.extend(to_do(survey, cut(survey, &advice::of(survey))));
+    sections.extend(to_do(survey, steps(survey)));
     sections.push(never(survey, &pods));
     sections.extend(lists(survey));
     let notices = head::notices(survey);
@@ -75,8 +75,9 @@ fn about(survey: &Survey<'_>) -> String {
     }
 }
 
-/// Makes the steps of a page, as many as fit: what cannot wait is first, and the last names what is left over.
-fn cut(survey: &Survey<'_>, all: &[Advice<'_>]) -> Vec<Step> {
+/// Returns the steps of a page, as many as fit: what cannot wait is first, and the last names what is left over.
+pub fn steps<'a>(survey: &'a Survey<'a>) -> Vec<Step> {
+    let all = advice::of(survey);
     let most = if all.len() > STEPS { STEPS - 1 } else { STEPS };
     let (shown, left_over) = all.split_at(most.min(all.len()));
     let mut steps = shown
@@ -94,19 +95,30 @@ fn cut(survey: &Survey<'_>, all: &[Advice<'_>]) -> Vec<Step> {
             ),
             command: None,
             harms: None,
+            pods: Vec::new(),
+            nodes: Vec::new(),
         });
     }
     steps
 }
 
+/// Returns the steps about one pod, and about its node because of the pod.
+pub fn steps_of_one<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Step> {
+    let all = advice::of_one(survey, pod);
+    all.iter().map(|advice| step(survey, advice)).collect()
+}
+
 /// Spells a thing to do.
-pub fn step(survey: &Survey<'_>, advice: &Advice<'_>) -> Step {
+fn step(survey: &Survey<'_>, advice: &Advice<'_>) -> Step {
     let command = advice.command(survey);
+    let (pods, nodes) = advice.clone().subject();
     Step {
         when: advice.when(),
         what: advice.to_string(),
         harms: advice.harm().filter(|_| command.is_some()),
         command,
+        pods: pods.0.iter().map(|pod| pod.name()).collect(),
+        nodes: nodes.0.into_iter().map(str::to_owned).collect(),
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::{Document, Report, build, explained, page, survey::Survey};
 use crate::{
-    facts::{ClusterFacts, Uid},
+    exit::Exit,
+    facts::{ClusterFacts, PodFacts, Uid},
     history::{History, Notebook},
     judge::Plan,
     outcome::Outcome,
@@ -28,6 +30,8 @@ pub struct RunRecord<'a> {
     pub kubectl: Target,
     /// Whether the user was asked and did not agree to the deletes.
     pub declined: bool,
+    /// The pod that the user asked about; `None` for a run.
+    pub asked: Option<PodFacts>,
 }
 
 impl<'a> RunRecord<'a> {
@@ -42,6 +46,28 @@ impl<'a> RunRecord<'a> {
             notes: None,
             kubectl: settings.task.target(),
             declined: false,
+            asked: None,
         }
+    }
+}
+
+impl RunRecord<'_> {
+    /// Returns the report for people.
+    pub fn document(&self) -> Document {
+        let survey = &Survey::of(self);
+        match &self.asked {
+            Some(pod) => explained::document(survey, pod),
+            None => page::document(survey),
+        }
+    }
+
+    /// Returns the report as JSON.
+    pub fn report(&self) -> Report {
+        build::report(&Survey::of(self), self)
+    }
+
+    /// Returns the exit code.
+    pub fn exit(&self) -> Exit {
+        Survey::of(self).exit()
     }
 }

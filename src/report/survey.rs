@@ -199,21 +199,14 @@ codes! {
 }
 
 impl<'a> Survey<'a> {
-    /// Surveys a run.
+    /// Surveys a run. If somebody asked about one pod, only the pods on its node are surveyed.
     pub fn of(run: &'a RunRecord<'a>) -> Self {
-        Self::of_some(run, |_| true)
-    }
-
-    /// Surveys one pod and what stands on its node.
-    pub fn around(run: &'a RunRecord<'a>, pod: &PodFacts) -> Self {
-        Self::of_some(run, |other| match &pod.node {
-            Some(_) => other.node == pod.node,
-            None => other.uid == pod.uid,
-        })
-    }
-
-    fn of_some(run: &'a RunRecord<'a>, is_surveyed: impl Fn(&PodFacts) -> bool) -> Self {
         let (facts, plan) = (&run.facts, &run.plan);
+        let is_surveyed = |pod: &PodFacts| match &run.asked {
+            Some(asked) if asked.node.is_some() => pod.node == asked.node,
+            Some(asked) => pod.uid == asked.uid,
+            None => true,
+        };
         let names = facts
             .nodes
             .keys()
@@ -372,8 +365,25 @@ impl<'a> Survey<'a> {
         PodContext::of(facts, policy, &judged.pod, judged.storage.as_ref()).evaluate()
     }
 
-    /// Returns the exit code of the run.
+    /// Returns the pod that somebody asked about, unless a filter leaves it out.
+    pub fn asked(&self) -> Option<&PodView<'a>> {
+        let asked = self.run.asked.as_ref()?;
+        let is_asked = |pod: &&PodView<'_>| pod.judged.pod.uid == asked.uid;
+        let is_selected = self.settings.namespaces.matches(&asked.namespace);
+        self.pods.iter().find(is_asked).filter(|_| is_selected)
+    }
+
+    /// Returns the exit code. That of a question differs from 0 only if something could not be read.
     pub fn exit(&self) -> Exit {
+        if self.run.asked.is_some() {
+            let is_unread = |pod: &PodView<'_>| pod.code() == ReasonCode::FactsUnread;
+            let is_unread = self.asked().is_some_and(is_unread) || !self.errors.is_empty();
+            return if is_unread {
+                Exit::Incomplete
+            } else {
+                Exit::Done
+            };
+        }
         let any = |is: fn(&PodView<'_>) -> bool| self.pods.iter().any(is);
         let failed = |pod: &PodView<'_>| pod.outcome_code().is_some_and(OutcomeCode::is_failure);
         let needs_you =

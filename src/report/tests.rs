@@ -30,7 +30,7 @@ fn holds() -> [(&'static str, Value); 7] {
     let by_verdict = counts(&Verdict::ALL.map(Verdict::as_str));
     let by_outcome = counts(&OutcomeCode::ALL.map(OutcomeCode::as_str));
     [
-        ("/properties/version", codes([3])),
+        ("/properties/version", codes([4])),
         ("/properties/exitCode", codes(exits)),
         (
             "/$defs/BreakerEntry/properties/reason",
@@ -63,7 +63,7 @@ fn schema() -> Value {
         .into_generator();
     let schema = generator.into_root_schema_for::<Report>();
     let mut schema = schema.to_value();
-    schema["title"] = json!("pod-reaper's report, version 3");
+    schema["title"] = json!("pod-reaper's report, version 4");
     // Serde writes this field, but the schema generator does not see it.
     schema["properties"]["kind"] = json!({"const": "Report"});
     schema["required"]

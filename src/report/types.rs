@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::document::{Document, Step};
+use super::document::Step;
 use crate::{
     exit::Exit,
     facts::{Attachment, Heartbeat, Owner, PodFacts, ReadError},
@@ -43,6 +43,17 @@ in_json! {
         pub guard: GuardCode,
         /// Set while nothing may be deleted.
         pub breaker: Option<BreakerEntry>,
+        /// What is down. In explain: the pod, its verdict and what decided.
+        pub headline: String,
+        /// Which data is at risk, as sentences.
+        pub data: Vec<String>,
+        /// What happens by itself, and when, as sentences.
+        pub next: Vec<String>,
+        /// What to do, the most urgent first: the steps of the page, of which there are at most twelve. In explain: what
+        /// to do about the pod.
+        pub steps: Vec<Step>,
+        /// What must never be done, as the ends of sentences.
+        pub never: Vec<String>,
         /// Every node that is NotReady or could not be read.
         pub nodes: Vec<NodeEntry>,
         /// Every Terminating pod that was looked at, the longest overdue first. In explain: the
@@ -52,22 +63,14 @@ in_json! {
         /// not Terminating, and no run judges them: their times of deletion are those that Kubernetes will
         /// set.
         pub not_evicted: Vec<PodEntry>,
-        /// What to do about the run as a whole.
-        pub steps: Vec<Step>,
         /// What earlier runs did, and what became of the nodes.
         pub history: History,
         /// What could not be read.
         pub errors: Vec<ReadError>,
         /// What the source does not show, as sentences.
         pub unseen: Vec<String>,
-        /// You were asked at the prompt, and declined the deletes.
-        #[serde(skip)]
-        pub declined: bool,
         /// What you should know besides the verdicts, as sentences. None changes the exit code.
         pub notices: Vec<String>,
-        /// The report for people.
-        #[serde(skip)]
-        pub document: Document,
         /// The answers of the rules about the one pod of `explain`; null in every other report.
         pub explained: Option<Explained>,
         /// The counts of nodes, pods and outcomes.
@@ -179,8 +182,6 @@ in_json! {
         pub ready_copies: Option<String>,
         /// What to remember once the pod is reaped.
         pub note: Option<String>,
-        /// What you should do about the pod, the most urgent first.
-        pub steps: Vec<Step>,
     }
 
     /// What the rules say of a pod at a later moment, if nothing else changes and nothing more is heard of

@@ -34,10 +34,13 @@ fn printed((part, _): Line) -> (Fresh, String) {
     let cluster = one_dead();
     stuck_with_disk(&cluster, "dead");
     until_overdue();
-    let run = run(&cluster.kubeconfig, &SHORT);
-    let report = &run.report;
-    let mut steps = each(&report["pods"]).flat_map(|judged| each(&judged["steps"]));
-    let line = steps.find_map(|step| step["command"].as_str().filter(|line| line.contains(part)));
+    let mut explain = binary(&cluster.kubeconfig);
+    explain
+        .args(["explain", "apps/db-0", "--output=json"])
+        .args(SHORT);
+    let said = explain.output().expect("it starts").stdout;
+    let report: Value = serde_json::from_slice(&said).expect("a report");
+    let line = all_commands(&report).find(|line| line.contains(part));
     let line = line.unwrap_or_else(|| panic!("no {part}: {report:#}"));
     (cluster, line.to_owned())
 }

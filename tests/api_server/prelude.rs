@@ -11,7 +11,8 @@ pub(crate) use crate::{
             kustomized, may, settings, settings_of, until,
         },
         objects::{
-            annotate, each, make, namespace, node_becomes, node_path, pod, pod_path, str_of,
+            all_commands, annotate, each, make, namespace, node_becomes, node_path, pod, pod_path,
+            str_of,
         },
         program::{run_with, shown},
         proxy::{MARKER, Proxy, Seen},

@@ -24,5 +24,5 @@ pub fn audit(state: &str, now: &str, mut args: Vec<String>) -> Result<Value, Str
         run(&settings, &stop).await
     });
     let report = report.map_err(|error| error.to_string())?;
-    Ok(serde_json::to_value(report).unwrap())
+    Ok(serde_json::to_value(report.report()).unwrap())
 }

@@ -398,7 +398,7 @@ async fn each_run_of_an_outage_is_a_file_to_read() {
         let cluster = Cluster::new(server.client(), stop.clone());
         let report = run_on(&cluster, &settings, false, &stop).await;
         state = server.lock().cluster.clone();
-        let text = text::write(&report.expect("a report").document, Screen::default());
+        let text = text::write(&report.expect("a report").document(), Screen::default());
         expect_file![format!("../data/golden/outage-{run}.txt")].assert_eq(&shortened(&text));
     }
 }

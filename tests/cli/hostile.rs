@@ -191,7 +191,7 @@ async fn every_name_is_one_word_to_the_shell() {
         let (_signal, stop) = Stop::manual(settings.deadline);
         let cluster = Cluster::new(server.client(), stop.clone());
         let report = run_on(&cluster, &settings, false, &stop).await;
-        let report = serde_json::to_value(report.expect("a report")).expect("JSON");
+        let report = serde_json::to_value(report.expect("a report").report()).expect("JSON");
         let folder = tempfile::TempDir::new().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         fs::write(at("kubectl"), KUBECTL).expect("a script");

@@ -335,8 +335,9 @@ impl Plan {
             // Each pod that was or would be deleted is in the report for people.
             let mut said = String::new();
             if let Ok(report) = &result {
-                said = pod_reaper::report::text::write(&report.document, Screen::default());
-                let told = report.pods.iter().filter(|pod| pod.outcome.is_some());
+                said = pod_reaper::report::text::write(&report.document(), Screen::default());
+                let pods = report.report().pods.into_iter();
+                let told = pods.filter(|pod| pod.outcome.is_some());
                 let untold = told.filter(|pod| !said.contains(&pod.name));
                 wrongs.extend(untold.map(|pod| format!("{} is not in the text", pod.name)));
                 // Once other machines may have the volumes, no step leaves the machines on.
@@ -353,7 +354,7 @@ impl Plan {
                 after: server.cluster.state.clone(),
                 choices,
                 report: result
-                    .map(|report| serde_json::to_value(report).unwrap())
+                    .map(|run| serde_json::to_value(run.report()).unwrap())
                     .map_err(|error| error.to_string()),
                 said,
                 trace: server.trace.clone(),

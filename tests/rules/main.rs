@@ -20,6 +20,7 @@ use std::{
 use jiff::Timestamp;
 use pod_reaper::{cluster::Cluster, run::run_on, stop::Stop};
 use pod_reaper_test_support::{
+    objects::steps_about,
     samples::{self, list, objects, with, yaml},
     simulated::{Objects, Server},
 };
@@ -70,7 +71,10 @@ fn report_live(described: &Value) -> Value {
         ));
         let (_signal, stop) = Stop::manual(settings.deadline);
         let cluster = Cluster::new(server.client(), stop.clone());
-        run_on(&cluster, &settings, false, &stop).await.unwrap()
+        run_on(&cluster, &settings, false, &stop)
+            .await
+            .unwrap()
+            .report()
     });
     serde_json::to_value(report).unwrap()
 }
@@ -105,9 +109,7 @@ fn verdicts(report: &Value) -> Value {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let pods = pods.map(|pod| {
         let name = format!("{}/{}", text(&pod["namespace"]), text(&pod["name"]));
-        let has_step = pod["steps"]
-            .as_array()
-            .is_some_and(|steps| !steps.is_empty());
+        let has_step = steps_about(report, pod).next().is_some();
         let is_held = report["breaker"].is_object();
         assert!(
             has_step || is_held || pod["verdict"] != "manual",

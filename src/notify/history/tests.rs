@@ -27,7 +27,7 @@ async fn run_for(namespace: &str, server: &Server<Objects>) -> Value {
     let (_signal, stop) = Stop::manual(settings.deadline);
     let cluster = Cluster::new(server.client(), stop.clone());
     let report = run_on(&cluster, &settings, false, &stop).await;
-    serde_json::to_value(report.expect("a report")).expect("JSON")
+    serde_json::to_value(report.expect("a report").report()).expect("JSON")
 }
 
 /// A server whose requests take a random time.

@@ -205,12 +205,21 @@ pub fn each(items: &Value) -> std::slice::Iter<'_, Value> {
         .iter()
 }
 
-/// The commands of all steps of a report: of the run, and of each pod.
+/// The commands of all steps of a report.
 #[track_caller]
 pub fn all_commands(report: &Value) -> impl Iterator<Item = &str> {
-    let of_pods = each(&report["pods"]).map(|pod| &pod["steps"]);
-    let steps = of_pods.chain([&report["steps"]]).flat_map(each);
-    steps.filter_map(|step| step["command"].as_str())
+    each(&report["steps"]).filter_map(|step| step["command"].as_str())
+}
+
+/// The steps of a report that are about the pod, or about its node.
+#[track_caller]
+pub fn steps_about<'a>(report: &'a Value, pod: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let name = format!("{}/{}", str_of(&pod["namespace"]), str_of(&pod["name"]));
+    each(&report["steps"]).filter(move |step| {
+        let mut pods = each(&step["pods"]).peekable();
+        let of_nodes = pods.peek().is_none();
+        pods.any(|it| *it == name) || of_nodes && each(&step["nodes"]).any(|it| *it == pod["node"])
+    })
 }
 
 /// The text of a JSON string.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     ControlPlane,
-    objects::{each, str_of},
+    objects::{steps_about, str_of},
 };
 
 /// The documented schema of a report.
@@ -155,13 +155,11 @@ pub fn pasted_into(shell: &str, cluster: &ControlPlane, lines: &str) -> Command 
     command
 }
 
-/// The commands of a pod's steps, in order.
+/// The commands of the steps about a pod or its node, in order.
 pub fn commands(run: &Run, uid: &str) -> Vec<String> {
-    let steps = each(&run.pod(uid)["steps"]);
-    steps
-        .filter_map(|step| step["command"].as_str())
-        .map(str::to_owned)
-        .collect()
+    let steps = steps_about(&run.report, run.pod(uid));
+    let commands = steps.filter_map(|step| step["command"].as_str());
+    commands.map(str::to_owned).collect()
 }
 
 /// Checks that the command succeeded. A failure shows the command's output.
