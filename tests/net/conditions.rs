@@ -341,6 +341,9 @@ pub fn keeps_data(
         return None;
     }
     let node = find(state, "Node", "", text(&pod["spec"]["nodeName"]))?;
+    if writes_a_path(pod) && waits_for_its_end(pod) && !is_bound(state, pod) {
+        return Some("its directory is on the node");
+    }
     for name in claims(pod) {
         let Some(claim) = find(state, "PersistentVolumeClaim", namespace, name) else {
             continue;
@@ -356,6 +359,10 @@ pub fn keeps_data(
         if is_only_here(volume) && !is_given_up(claim, node, now, choices) {
             return Some("its data is on the node");
         }
+        let is_marked = !node["metadata"]["annotations"]["fencing/state"].is_null();
+        if !is_marked && has_no_keeper(state, volume, claim) && !is_only_here(volume) {
+            return Some("two machines could write to its disk");
+        }
         let retains = volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain";
         let deleted = time(&claim["metadata"]["deletionTimestamp"]);
         if deleted.is_some() && !retains && !is_given_up(claim, node, now, choices) {
@@ -363,6 +370,61 @@ pub fn keeps_data(
         }
     }
     None
+}
+
+/// Whether a container writes to a directory that is none of the system.
+fn writes_a_path(pod: &Value) -> bool {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let path = |name: &Value| {
+        let volumes = list(&pod["spec"]["volumes"]);
+        let volume = volumes.iter().find(|it| it["name"] == *name)?;
+        volume["hostPath"]["path"].as_str().map(str::to_owned)
+    };
+    let containers = list(&pod["spec"]["containers"]);
+    let mut mounts = containers.iter().flat_map(|it| list(&it["volumeMounts"]));
+    mounts.any(|mount| {
+        let path = path(&mount["name"]).map(|path| format!("{path}/{}", text(&mount["subPath"])));
+        path.is_some_and(|path| !path.replace("//", "/").starts_with("/var/log"))
+    })
+}
+
+/// Whether another pod of that name starts only once this one is gone.
+fn waits_for_its_end(pod: &Value) -> bool {
+    let owners = pod["metadata"]["ownerReferences"].as_array();
+    let controller = owners
+        .into_iter()
+        .flatten()
+        .find(|it| it["controller"] == true);
+    let label = &pod["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"];
+    match controller {
+        Some(controller) => {
+            !["ReplicaSet", "Job", "DaemonSet"].contains(&text(&controller["kind"]))
+        }
+        None => *label == pod["metadata"]["name"],
+    }
+}
+
+/// Whether the pod can start on no other node, by its selector.
+fn is_bound(state: &Objects, pod: &Value) -> bool {
+    let host = &pod["spec"]["nodeSelector"]["kubernetes.io/hostname"];
+    let is_other = |it: &&Value| {
+        it["kind"] == "Node" && it["metadata"]["name"] != pod["spec"]["nodeName"] && !is_leaf(it)
+    };
+    let mut others = state.objects.iter().filter(is_other);
+    !host.is_null() && !others.any(|it| it["metadata"]["labels"]["kubernetes.io/hostname"] == *host)
+}
+
+/// Whether the volume is a disk of one machine that nothing attaches.
+fn has_no_keeper(state: &Objects, volume: &Value, claim: &Value) -> bool {
+    let modes = claim["spec"]["accessModes"].as_array();
+    let is_of_many = modes.into_iter().flatten().any(|it| it == "ReadWriteMany");
+    let is_attached = state.objects.iter().any(|it| {
+        it["kind"] == "VolumeAttachment"
+            && it["spec"]["source"]["persistentVolumeName"] == volume["metadata"]["name"]
+            && it["status"]["attached"] == true
+    });
+    let csi = &volume["spec"]["csi"];
+    csi["driver"] == "direct" && csi["fsType"] == "ext4" && !is_of_many && !is_attached
 }
 
 /// Whether the PVC was deleted after its node failed, long enough ago, and nothing else holds it.
@@ -397,7 +459,11 @@ fn is_wanted(state: &Objects, pod: &Value) -> bool {
         text(&pod["metadata"]["namespace"]),
         text(&owner["name"]),
     );
-    set.is_some_and(|set| set["spec"]["replicas"] != 0)
+    set.is_some_and(|set| {
+        let is_made_again = set["metadata"]["deletionTimestamp"].is_null()
+            || !set["metadata"]["ownerReferences"].is_null();
+        set["spec"]["replicas"] != 0 && is_made_again
+    })
 }
 
 /// Whether the volume is a directory of the node, or only this node can reach it.
