@@ -255,10 +255,22 @@ impl Builder<'_> {
         if self.dice.permille(80) {
             pod["spec"]["tolerations"] = json!([{"key": LOST, "operator": "Exists"}]);
         }
-        if self.dice.permille(60) {
-            pod["spec"]["containers"] =
-                json!([{"name": "main", "volumeMounts": [{"name": "host", "mountPath": "/data"}]}]);
-            pod["spec"]["volumes"] = json!([{"name": "host", "hostPath": {"path": "/srv/data"}}]);
+        if self.dice.permille(100) {
+            let (path, below) = self.dice.pick(&[
+                ("/srv/data", ""),
+                ("/", "srv/data"),
+                ("/", "var/log"),
+                ("/var", "log/app"),
+            ]);
+            pod["spec"]["containers"] = json!([{"name": "main", "volumeMounts": [{"name": "host", "mountPath": "/data", "subPath": below}]}]);
+            pod["spec"]["volumes"] = json!([{"name": "host", "hostPath": {"path": path}}]);
+            if self.dice.permille(300) {
+                pod["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": node});
+            }
+            if self.dice.permille(200) {
+                pod["owner"] = Value::Null;
+                pod["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = json!(name);
+            }
         }
         if self.dice.permille(500) {
             self.storage(namespace, &name, node.unwrap_or("n0"), &mut pod);
@@ -337,7 +349,14 @@ impl Builder<'_> {
         let spec =
             json!({"replicas": replicas, "volumeClaimTemplates": [{"metadata": {"name": "data"}}]});
         let status = json!({"replicas": replicas, "readyReplicas": 0});
-        let entry = json!({"apiVersion": "apps/v1", "spec": spec, "status": status});
+        let mut entry = json!({"apiVersion": "apps/v1", "spec": spec, "status": status});
+        if self.dice.permille(100) {
+            entry["metadata"]["deletionTimestamp"] = json!(ago_of(60));
+        }
+        if self.dice.permille(100) {
+            entry["metadata"]["ownerReferences"] = json!([{"apiVersion": "example.org/v1", "kind": "Cluster", "name": set,
+                "uid": "c", "controller": true}]);
+        }
         self.put(format!("StatefulSet {namespace}/{set}"), entry);
     }
 
