@@ -126,7 +126,13 @@ impl Judged {
         self.storage.is_some() && !waits
     }
 
-    /// Returns the moment until which the pod waits for time to pass, and for nothing else.
+    /// Returns the moment from which on a run will reap the pod; `None` if it waits for more than time.
+    pub fn reaped_from(&self) -> Option<Timestamp> {
+        let foreseen = self.foreseen.as_ref();
+        Some(foreseen.filter(|it| it.verdict() == Verdict::Reap)?.at)
+    }
+
+    /// Returns the moment until which the pod waits for time to pass, whatever follows.
     pub fn waits_until(&self) -> Option<Timestamp> {
         let foreseen = self.foreseen.as_ref();
         let foreseen = foreseen.filter(|_| self.verdict() == Verdict::Wait);

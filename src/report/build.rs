@@ -128,7 +128,6 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
 pub fn entry(pod: &PodView<'_>) -> PodEntry {
     let judged = pod.judged;
     let foreseen = judged.foreseen.as_ref().map(ForeseenEntry::from);
-    let reaped = foreseen.as_ref().filter(|it| it.verdict == Verdict::Reap);
     PodEntry {
         owner: judged.pod.owner.clone(),
         overdue_seconds: Some(pod.overdue.as_secs()),
@@ -137,7 +136,7 @@ pub fn entry(pod: &PodView<'_>) -> PodEntry {
         detail: judged.sentence(),
         outcome: pod.outcome_code(),
         outcome_detail: pod.outcome.map(Outcome::sentence),
-        reaped_from: reaped.map(|it| it.at),
+        reaped_from: judged.reaped_from(),
         foreseen,
         ready_copies: judged.copies().map(|copies| copies.to_string()),
         note: pod.note.clone(),

@@ -355,7 +355,7 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         listed(&names.collect_vec(), NAMED)
     };
     let given_up = survey.select_from(|pod| pod.given_up_until(survey.now));
-    let unread = survey.select_from(|pod| pod.from.filter(|_| is_unread(pod)));
+    let unread = survey.select_from(|pod| pod.judged.waits_until().filter(|_| is_unread(pod)));
     let texts = [
         joined(back, " "),
         // No VolumeAttachment was read, and the PVCs of these pods have volumes that something may attach.

@@ -601,7 +601,7 @@ impl<'a> PodView<'a> {
                 && judged.unneeded().is_none()
                 && pod.controller.is_some(),
             overdue: facts.overdue(pod),
-            from: judged.waits_until(),
+            from: judged.reaped_from(),
             note: note(facts, judged),
             code: [judged.code()],
         };

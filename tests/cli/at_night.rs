@@ -15,7 +15,7 @@ use pod_reaper_test_support::{
     samples::{NOW, objects, yaml},
     simulated::{Objects, Server},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{reaper, saved};
 
@@ -621,4 +621,39 @@ fn a_page_has_at_most_twelve_steps() {
         assert!(said.contains(expected), "{expected}: {said}");
     }
     assert!(!said.contains(" 13 "), "{said}");
+}
+
+/// A run is promised only for the pods that it will reap, and `explain` foresees what a run does.
+#[test]
+fn no_run_is_promised_for_a_pod_that_will_need_you() {
+    let pods = pod("ds01", "web-0", "") + &local("ds01", "db-0", "data-db-0");
+    let state = node("ds01", false, "")
+        + &node("ds02", true, "")
+        + &node("ds03", true, "")
+        + &pods.replace("overdue: 1200", "overdue: 300")
+        + "Pod impala/late-0: {node: ds01, grace: null}\n";
+    let said = page(&state, &[]);
+    let promise = "From 03:04Z on, a run may delete: impala/web-0.";
+    assert!(said.contains(promise), "{said}");
+    let said = |args: &[&str]| {
+        let file = ["--snapshot=-", "--now", NOW, "--log-level=off"];
+        let run = reaper(&[args, &file].concat()).input(saved(&state));
+        run.run().out
+    };
+    let report = |args: &[&str]| serde_json::from_str::<Value>(&said(args)).expect("JSON");
+    let run = report(&["--output=json"]);
+    let all = ["pods", "notEvicted"].map(|pods| run[pods].as_array().expect("pods"));
+    for (name, reason) in [
+        ("web-0", "stuck-on-not-ready-node"),
+        ("db-0", "local-volume"),
+        ("late-0", "stuck-on-not-ready-node"),
+    ] {
+        let explained = report(&["explain", &format!("impala/{name}"), "--output=json"]);
+        let foreseen = &explained["pods"][0]["foreseen"];
+        let mut of_run = all.into_iter().flatten().filter(|pod| pod["name"] == name);
+        assert_eq!(foreseen["reason"], reason, "{explained}");
+        assert_eq!(Some(foreseen), of_run.next().map(|pod| &pod["foreseen"]));
+    }
+    let db = said(&["explain", "impala/db-0"]);
+    assert!(!db.contains("A run may delete it"), "{db}");
 }
