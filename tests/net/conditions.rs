@@ -336,8 +336,7 @@ pub fn keeps_data(
     choices: &Choices,
 ) -> Option<&'static str> {
     let namespace = text(&pod["metadata"]["namespace"]);
-    let space = find(state, "Namespace", "", namespace)?;
-    if !space["metadata"]["deletionTimestamp"].is_null() || !is_wanted(state, pod) {
+    if !is_wanted(state, pod) {
         return None;
     }
     let node = find(state, "Node", "", text(&pod["spec"]["nodeName"]))?;
@@ -443,8 +442,13 @@ fn is_given_up(claim: &Value, node: &Value, now: Timestamp, choices: &Choices) -
     deleted > since && age(now, deleted) >= choices.threshold.max(600) && foreign.next().is_none()
 }
 
-/// Whether a StatefulSet of that name wants the pod again, or that is not known.
+/// Whether something may want the pod again: its namespace stays, and a StatefulSet of that name wants it, if one made it.
 fn is_wanted(state: &Objects, pod: &Value) -> bool {
+    let namespace = text(&pod["metadata"]["namespace"]);
+    let space = find(state, "Namespace", "", namespace);
+    if space.is_some_and(|it| !it["metadata"]["deletionTimestamp"].is_null()) {
+        return false;
+    }
     let owners = pod["metadata"]["ownerReferences"]
         .as_array()
         .into_iter()
@@ -453,12 +457,7 @@ fn is_wanted(state: &Objects, pod: &Value) -> bool {
     let Some(owner) = sets.next() else {
         return true;
     };
-    let set = find(
-        state,
-        "StatefulSet",
-        text(&pod["metadata"]["namespace"]),
-        text(&owner["name"]),
-    );
+    let set = find(state, "StatefulSet", namespace, text(&owner["name"]));
     set.is_some_and(|set| {
         let is_made_again = set["metadata"]["deletionTimestamp"].is_null()
             || !set["metadata"]["ownerReferences"].is_null();
@@ -529,7 +528,8 @@ pub fn is_free(state: &Objects, pod: &Value, now: Timestamp, choices: &Choices) 
         && is_silent
         && !named_by_leases
         && age(now, deadline) >= choices.threshold
-        && metadata["finalizers"].is_null()
+        && (metadata["finalizers"].is_null()
+            || metadata["finalizers"] == serde_json::json!(["foregroundDeletion"]))
         && namespace.is_some_and(|it| !is_opted_out(it))
         && !has_other_volumes
         && claims(pod).all(|claim| attached(claim).is_some())
