@@ -214,7 +214,7 @@ impl PodContext<'_> {
 
     /// Reports whether the pod can start on its own node alone: nothing starts elsewhere, and its directories stay.
     /// Longhorn makes its instance managers with the name of their node
-    /// (controller/instance_manager_controller.go); a name alone may be somebody's choice for this pod only.
+    /// (`controller/instance_manager_controller.go`); a name alone may be somebody's choice for this pod only.
     pub fn is_bound(&self) -> bool {
         let controller = self.pod.controller.as_ref();
         controller.is_some_and(|its| its.group() == LONGHORN)

@@ -465,7 +465,7 @@ impl Saved {
     fn unseen(&self, settings: &Settings) -> Vec<String> {
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
         let uses_claims = self.all().any(RawPod::uses_claims);
-        let has_disks = self.all::<RawVolume>().any(|it| it.may_be_disk());
+        let has_disks = self.all::<RawVolume>().any(RawVolume::may_be_disk);
         let may_attach = self.all().any(RawVolume::may_be_attached);
         let of_set = |pod: &RawPod| {
             pod.metadata.terminating() && pod.uses_claims() && pod.facts().stateful_set().is_some()
