@@ -670,10 +670,9 @@ fn of_node<'a>(
             moved,
             nodes: nodes(),
         },
-        Volumes::MoveAt(moves) => before(moves),
-        Volumes::MayHaveMoved => Advice::SeeOffNotKnown { nodes: nodes() },
         // What was not read may be attached.
-        Volumes::MayMove(Some(moves)) => before(moves),
+        Volumes::MoveAt(moves) | Volumes::MayMove(Some(moves)) => before(moves),
+        Volumes::MayHaveMoved => Advice::SeeOffNotKnown { nodes: nodes() },
         _ if node.was_acted_on_earlier => Advice::SeeOffEarlier { nodes: nodes() },
         _ if !node.is_reaped => Advice::PowerOffToGiveUp { nodes: nodes() },
         Volumes::Stay => Advice::PowerOff { nodes: nodes() },

@@ -38,7 +38,9 @@ impl Budget {
     pub fn extend(&mut self, other: Self) {
         for (namespace, OfNamespace { kept, over }) in other.0 {
             self.0.entry(namespace).or_default().over += over;
-            kept.into_values().for_each(|pod| self.add(pod));
+            for pod in kept.into_values() {
+                self.add(pod);
+            }
         }
     }
 

@@ -148,7 +148,9 @@ fn the_look_and_the_run_have_whatever_a_page_says_to_decide() {
         .flat_map(|page| pages::blocks(&pages::read(&page)));
     let blocks = blocks.filter(|block| block.language == "yaml");
     let blocks = blocks.map(|block| yaml(&block.lines.join("\n")));
-    let blocks = blocks.filter(Value::is_object).collect_vec();
+    let decides = |block: &Value| ["env", "patches", "resources"].map(|it| !block[it].is_null());
+    let blocks = blocks.filter(|block| decides(block).contains(&true));
+    let blocks = blocks.collect_vec();
     assert!(blocks.len() >= 4, "only {} blocks", blocks.len());
     for cluster in ["", "prod-eu"] {
         let folder = workplace.path().join("deploy").join(cluster);

@@ -187,10 +187,9 @@ impl Plan {
                     if let Some(said) = said() {
                         let owner =
                             json!({"apiVersion": said, "kind": said, "name": said, "uid": said});
-                        let owners = metadata["ownerReferences"].as_array_mut();
-                        owners
-                            .into_iter()
-                            .for_each(|owners| owners.push(owner.clone()));
+                        if let Some(owners) = metadata["ownerReferences"].as_array_mut() {
+                            owners.push(owner);
+                        }
                     }
                     if let Some(said) = said() {
                         object["spec"]["volumes"] = json!([
@@ -241,7 +240,7 @@ impl Plan {
                 text(&metadata["name"])
             )
         });
-        (self.state().saved().to_string(), pod)
+        (self.state().saved().clone(), pod)
     }
 
     fn state(&self) -> Objects {
