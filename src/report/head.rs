@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::{
     NAMED, NAMES,
     advice::{Pods, clock},
-    survey::{Damage, Effect, NodeView, PodView, State, Survey, TOGETHER, full_name},
+    survey::{Damage, Effect, NodeView, PodView, State, Survey, TOGETHER, Volumes, full_name},
 };
 use crate::{
     facts::NodeFacts,
@@ -385,7 +385,12 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         } else {
             " in the namespaces that were selected. Others were not looked at"
         };
-        texts.extend(on_dead().map(|pods| format!("None on {}{others}.", pods.nodes())));
+        // No run deletes or has deleted what could have two writers.
+        let is_calm =
+            |node: &NodeView<'_>| node.may_be_waited_for() && matches!(node.volumes, Volumes::Stay);
+        let calm = survey
+            .select(|pod| pod.is_on_dead_machine() && survey.node_of(pod).is_some_and(is_calm));
+        texts.extend(calm.map(|pods| format!("None on {}{others}.", pods.nodes())));
     }
     texts
 }

@@ -16,6 +16,7 @@ mod documents;
 mod ends;
 mod hostile;
 mod kubeconfig;
+mod linear;
 mod snapshot;
 mod transcripts;
 mod versions;

@@ -22,6 +22,7 @@ mod audit;
 mod cluster;
 mod conditions;
 mod history;
+mod page;
 mod run;
 mod watched;
 

@@ -21,6 +21,7 @@ use crate::{
     conditions::{self, Choices, SELECTED_LEAF, holds, is_free, keeps_data, text},
     dice,
     history::{self, Memory},
+    page,
     watched::{Watched, Write},
 };
 
@@ -331,30 +332,23 @@ impl Plan {
             if ended > began + settings.deadline {
                 wrongs.push("the run ended after its deadline".to_owned());
             }
-            // Each pod that was or would be deleted is in the report for people.
             let mut said = String::new();
-            if let Ok(report) = &result {
-                said = pod_reaper::report::text::write(&report.document(), Screen::default());
-                let pods = report.report().pods.into_iter();
-                let told = pods.filter(|pod| pod.outcome.is_some());
-                let untold = told.filter(|pod| !said.contains(&pod.name));
-                wrongs.extend(untold.map(|pod| format!("{} is not in the text", pod.name)));
-                // Once other machines may have the volumes, no step leaves the machines on.
-                let moved = ["OFF BEFORE", "POWER IT OFF NOW"]
-                    .iter()
-                    .any(|words| said.contains(words));
-                if moved && said.contains("power nothing off") {
-                    wrongs.push(format!("two steps contradict each other: {said}"));
-                }
+            let report = result.map_err(|error| error.to_string()).map(|run| {
+                said = pod_reaper::report::text::write(&run.document(), Screen::default());
+                serde_json::to_value(run.report()).unwrap()
+            });
+            let state = &server.cluster;
+            if let Ok(report) = &report
+                && self.changes == 0
+            {
+                wrongs.extend(page::wrongs(report, &said, &before, &state.writes));
             }
             Ran {
                 args: self.args,
                 before,
                 after: server.cluster.state.clone(),
                 choices,
-                report: result
-                    .map(|run| serde_json::to_value(run.report()).unwrap())
-                    .map_err(|error| error.to_string()),
+                report,
                 said,
                 trace: server.trace.clone(),
                 faults: server.faults.clone(),

@@ -1,0 +1,178 @@
+//! What holds of every report, whatever the run did and whatever failed.
+
+use std::collections::BTreeSet;
+
+use pod_reaper_test_support::simulated::{Kind, Objects};
+use serde_json::Value;
+
+use crate::{
+    conditions::{find, text},
+    watched::Write,
+};
+
+/// The most steps of a page.
+const STEPS: usize = 12;
+/// How much of a step is looked for: the text cuts long ones.
+const BEGINNING: usize = 40;
+
+/// Lists everything that should not be in the text, in the JSON, or in both together.
+pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) -> Vec<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let steps = list(&report["steps"]);
+    let mut wrongs = Vec::new();
+    let mut wrong = |what: &str, detail: &str| wrongs.push(format!("{what}: {detail}\n{said}"));
+
+    // Each pod with an outcome is in the text, by its whole name.
+    for pod in list(&report["pods"]) {
+        let name = text(&pod["name"]).to_owned();
+        let is_named = || said.split([' ', ',', '/', '\n']).any(|word| word == name);
+        if !pod["outcome"].is_null() && !is_named() {
+            wrong("a pod with an outcome is not in the text", &name);
+        }
+    }
+
+    // What cannot wait stands under NOW, everything once, and no more than fits.
+    if steps.len() > STEPS {
+        wrong("too many steps", &steps.len().to_string());
+    }
+    let mut seen = BTreeSet::new();
+    for step in &steps {
+        let what = words(text(&step["what"]));
+        if !seen.insert(what.clone()) {
+            wrong("a step stands there twice", &what);
+        }
+        let begins = what.chars().take(BEGINNING).collect::<String>();
+        let stands = ["NOW", "CAN WAIT"].map(|heading| section(said, heading).contains(&begins));
+        let is_now = step["when"] == "now";
+        if stands != [is_now, !is_now] {
+            wrong("a step stands under the wrong heading", &what);
+        }
+    }
+
+    // The commands of the text are those of the JSON.
+    let printed = said.lines().map(str::trim_start);
+    let printed = printed.filter(|line| line.starts_with("kubectl ") || line.starts_with("echo "));
+    let printed = printed.collect::<BTreeSet<_>>();
+    let commands = steps.iter().filter_map(|step| step["command"].as_str());
+    let commands = commands.collect::<BTreeSet<_>>();
+    if printed != commands {
+        wrong("other commands", &format!("{printed:?} {commands:?}"));
+    }
+
+    // Nothing calms down about a node to which a DELETE went, or of which something was not read.
+    // A webhook that refuses does so with 500.
+    let is_denied = |uid: &str| {
+        let mut pods = list(&report["pods"]).into_iter();
+        pods.any(|pod| pod["uid"] == uid && pod["outcome"] == "denied")
+    };
+    let touched = writes.iter().filter(|write| {
+        let is_open = write.answered.is_none_or(|code| code < 300 || code >= 500);
+        let may_have_effect = is_open && !is_denied(&write.uid);
+        write.kind == Kind::Delete && (write.removed || may_have_effect)
+    });
+    let touched = touched.filter_map(|write| node_of(before, &write.uid));
+    let touched = touched.collect::<BTreeSet<_>>();
+    let unread = report["history"]["unread"].as_str().unwrap_or_default();
+    let history_is_unread = unread.starts_with("What earlier runs deleted is not known");
+    let is_doubtful = |node: &str| history_is_unread || touched.contains(node);
+    for none in list(&report["data"]) {
+        let Some(names) = text(&none).strip_prefix("None on ") else {
+            continue;
+        };
+        let names = names.split(['.', ',', ' ']).filter(|name| !name.is_empty());
+        for name in names.filter(|name| is_doubtful(name)) {
+            wrong("None is said of a node of which that is not known", name);
+        }
+        let attachments = list(&report["errors"]);
+        if attachments
+            .iter()
+            .any(|it| it["what"] == "VolumeAttachments")
+            && section(said, "DATA").contains("Not known: whether volumes")
+        {
+            wrong(
+                "None is said although attachments were not read",
+                text(&none),
+            );
+        }
+    }
+    let nodes_of = |step: &Value| {
+        let nodes = list(&step["nodes"]).into_iter();
+        nodes
+            .map(|node| text(&node).to_owned())
+            .collect::<BTreeSet<_>>()
+    };
+    for step in &steps {
+        let waits = text(&step["what"]).contains("booting, wait");
+        for node in nodes_of(step)
+            .iter()
+            .filter(|node| waits && is_doubtful(node))
+        {
+            wrong(
+                "somebody may wait for a node of which that is not known",
+                node,
+            );
+        }
+    }
+    let is_fenced = |node: &&String| {
+        let node = find(before, "Node", "", node).expect("a node");
+        let marks = [&node["metadata"]["annotations"], &node["spec"]["taints"]];
+        marks.iter().any(|marks| {
+            let marks = marks.to_string();
+            ["fenc", "confirmed-off", "out-of-service", "shutdown"]
+                .iter()
+                .any(|mark| marks.contains(mark))
+        })
+    };
+    let is_calm = words(said).contains("The steps below can wait");
+    if is_calm && let Some(node) = touched.iter().find(|node| !is_fenced(node)) {
+        wrong("everything is said to wait", node);
+    }
+
+    // What has to be off is not to be brought back, repaired or left on.
+    let says = |step: &Value, words: &[&str]| {
+        let what = text(&step["what"]);
+        words.iter().any(|word| what.contains(word))
+    };
+    for off in steps
+        .iter()
+        .filter(|step| says(step, &["OFF BEFORE", "OFF NOW"]))
+    {
+        let nodes = nodes_of(off);
+        let others = steps
+            .iter()
+            .filter(|step| !nodes_of(step).is_disjoint(&nodes));
+        let back = [
+            "Bring ",
+            "bring ",
+            "booting, wait",
+            "On ",
+            "power nothing off",
+        ];
+        for other in others.filter(|step| says(step, &back)) {
+            wrong("two steps contradict each other", text(&other["what"]));
+        }
+    }
+    wrongs
+}
+
+/// The words of a text, with one space between them.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The words of the section with that heading; empty if there is none. A section ends where another heading begins.
+fn section(said: &str, heading: &str) -> String {
+    let lines = said.lines().skip_while(|line| !line.starts_with(heading));
+    let is_in = |(number, line): &(usize, &str)| {
+        *number == 0 || !line.starts_with(|letter: char| letter.is_alphabetic())
+    };
+    let lines = lines.enumerate().take_while(is_in).map(|(_, line)| line);
+    words(&lines.collect::<Vec<_>>().join(" "))
+}
+
+/// The name of the node of a pod.
+fn node_of(before: &Objects, uid: &str) -> Option<String> {
+    let mut objects = before.objects.iter();
+    let pod = objects.find(|it| it["kind"] == "Pod" && it["metadata"]["uid"] == uid)?;
+    Some(pod["spec"]["nodeName"].as_str()?.to_owned())
+}
