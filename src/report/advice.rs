@@ -370,7 +370,13 @@ impl<'a> Advice<'a> {
 
     /// Takes the pods and the nodes that it is about.
     pub fn subject(mut self) -> (Pods<'a>, Nodes<'a>) {
-        let nodes = self.nodes().map(std::mem::take);
+        let nodes = match self {
+            Self::ReachMembers { quorum } => {
+                Some(Nodes(quorum.not_ready.iter().map(String::as_str).collect()))
+            }
+            Self::DeleteMember { node } | Self::ConfirmOneOff { node } => Some(Nodes(vec![node])),
+            _ => self.nodes().map(std::mem::take),
+        };
         let pods = self.pods().map(std::mem::take).unwrap_or_default();
         (pods.clone(), nodes.unwrap_or_else(|| pods.nodes()))
     }
