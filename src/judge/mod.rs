@@ -3,11 +3,13 @@
 //! The rules are pure functions: they take the time and the facts as arguments and never contact
 //! the API server. `rules.rs` has their tables and the rules themselves, `reason.rs` the reasons that
 //! they give, `context.rs` their input and the walk through the tables. `life.rs`, `storage.rs` and `tie.rs` tell
-//! signs of life and what a volume means; `limits.rs` has the limits of a whole run. The first rule that applies decides; `explain` evaluates all of them. The
+//! signs of life and what a volume means; `effect.rs` what becomes of a pod that is
+//! deleted, and `limits.rs` the limits of a whole run. The first rule that applies decides; `explain` evaluates all of them. The
 //! order is part of the contract: it keeps the report from printing a command that destroys a
 //! volume of a node that may come back.
 
 mod context;
+mod effect;
 mod life;
 mod limits;
 mod policy;
@@ -18,6 +20,7 @@ mod storage;
 mod tie;
 
 pub use self::context::PodContext;
+pub use self::effect::{Attached, Effect, attached_volumes, is_attached};
 pub use self::limits::{Foreseen, Judged, Limit, MAX_NODES_IGNORED, Plan};
 pub use self::policy::{Limits, Policy, same_kind, span};
 pub use self::reason::{Cause, Note, Reason, ReasonCode, Verdict};

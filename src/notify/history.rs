@@ -10,9 +10,9 @@ use crate::{
     cluster::{Cluster, Failure},
     facts::{NodeFacts, Uid},
     history::{self, CONFIG_MAP, LAST_REPORT, Notebook, Noted, Notes, Reaped},
-    judge::Judged,
+    judge::{Judged, attached_volumes, is_attached},
     report::{
-        RunRecord, attached_volumes, is_attached,
+        RunRecord,
         text::{self, Screen},
     },
     source::Source as _,

@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use super::{
     NAMED, NAMES,
     advice::{Pods, clock},
-    survey::{Damage, Effect, NodeView, PodView, State, Survey, TOGETHER, Volumes, full_name},
+    survey::{Damage, NodeView, PodView, State, Survey, TOGETHER, Volumes, full_name},
 };
 use crate::{
     facts::NodeFacts,
     history::{CONFIG_MAP, NodeState, RememberedNode},
-    judge::{Limit, ReasonCode, Verdict, kubelet_reports, reported},
+    judge::{Effect, Limit, ReasonCode, Verdict, kubelet_reports, reported},
     outcome::{OutcomeCode, Trace},
     settings::Mode,
     words::{about, counted, joined, listed, prefixed},

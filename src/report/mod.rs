@@ -32,7 +32,6 @@ mod types;
 
 pub use self::document::Document;
 pub use self::record::RunRecord;
-pub(crate) use self::survey::{attached_volumes, is_attached};
 pub use self::types::Report;
 
 /// The most names that a list shows unless each of them was or would be deleted.

@@ -8,11 +8,11 @@ use super::{
     advice::{self, Advice, Pods, When, clock},
     document::{Document, Kind, Line, Section, Step, Tone},
     head,
-    survey::{Effect, PodView, State, Survey},
+    survey::{PodView, State, Survey},
 };
 use crate::{
     exit::Exit,
-    judge::{ReasonCode, Verdict},
+    judge::{Effect, ReasonCode, Verdict},
     outcome::Trace,
     settings::{GuardCode, Mode},
     words::{human_duration, joined, natural, prefixed},

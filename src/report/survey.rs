@@ -3,24 +3,23 @@
 //! Nothing else in the report reads the facts, the plan, the outcomes or the history. What was not read is a variant or
 //! an error, so that no sentence can take it for none.
 
-use std::{
-    cmp::Ordering,
-    collections::{BTreeMap, HashSet},
-};
+use std::{cmp::Ordering, collections::BTreeMap};
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::record::RunRecord;
 use crate::{
-    codes::codes,
     exit::Exit,
     facts::{
-        Attachment, ClaimFacts, ClusterFacts, HANGS, KubeletSays, LeafKind, NodeFacts, Place,
-        PodFacts, Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded, Unread, Zone,
+        Attachment, ClusterFacts, HANGS, KubeletSays, LeafKind, NodeFacts, PodFacts, Quorum, Read,
+        ReadError, Ready, Storage, Stray, Unneeded, Unread, Zone,
     },
     history::{Noted, RememberedNode, RememberedSet},
-    judge::{Evaluation, Judged, Limit, Note, PodContext, ReasonCode, Tie, TieKind, Verdict},
+    judge::{
+        Attached, Effect, Evaluation, Judged, Limit, Note, PodContext, ReasonCode, Tie, TieKind,
+        Verdict, attached_volumes, is_attached,
+    },
     outcome::{Outcome, OutcomeCode, Trace},
     selector::Target,
     settings::Settings,
@@ -182,20 +181,6 @@ pub enum Damage {
     NotKnown,
     FewReady,
     ManyReady,
-}
-
-codes! {
-    /// What becomes of a pod that is deleted. Nobody read its replacement.
-    pub enum Effect {
-        /// Its controller waits for the delete, or its replacement for a volume.
-        Restart = "restart elsewhere",
-        /// Its controller did not wait for the delete, or nothing wants it again.
-        Leftover = "leftovers" => "(nothing waits for their delete)",
-        /// It has no owner.
-        GoneForGood = "gone for good" => "(no owner starts them again)",
-        /// Its owner is no controller.
-        UpToOwner = "up to their owners" => "(an owner that is no controller)",
-    }
 }
 
 impl<'a> Survey<'a> {
@@ -434,19 +419,6 @@ fn active_pods<'a>(run: &'a RunRecord<'_>) -> BTreeMap<&'a str, Vec<&'a PodFacts
         active.entry(node).or_default().extend(pods);
     }
     active
-}
-
-/// The names of the volumes that are attached to each node.
-pub type Attached<'a> = Read<BTreeMap<&'a str, HashSet<&'a str>>>;
-
-pub fn attached_volumes(facts: &ClusterFacts) -> Attached<'_> {
-    let all = facts.attachments.0.as_ref().map_err(Unread::clone)?;
-    let of_nodes = all.iter().map(|(node, attachments)| {
-        let attached = attachments.iter().filter(|it| it.attached);
-        let volumes = attached.filter_map(|it| it.volume.as_deref());
-        (node.as_str(), volumes.collect())
-    });
-    Ok(of_nodes.collect())
 }
 
 /// Joins reads that failed by the kind of what was to be read, and by the cause without the message, which names the object.
@@ -746,52 +718,6 @@ impl Damage {
             Some(_) => Self::ManyReady,
         }
     }
-}
-
-impl Effect {
-    fn of(judged: &Judged, detaches_late: bool) -> Self {
-        let pod = &judged.pod;
-        // `status.volumesAttached` is not asked: a VolumeAttachment, or a disk for one node.
-        let waits_for_a_disk =
-            detaches_late || judged.volumes().any(|volume| volume.driver.is_some());
-        match (&pod.owner, &pod.controller) {
-            _ if judged.unneeded().is_some() => Self::Leftover,
-            _ if judged
-                .reason
-                .notes()
-                .any(|note| matches!(note, Note::Bound(_))) =>
-            {
-                Self::Leftover
-            }
-            (None, _) if !pod.is_orphan => Self::GoneForGood,
-            (_, None) => Self::UpToOwner,
-            _ if pod.is_replaced_early() && !waits_for_a_disk && !pod.held_by_job() => {
-                Self::Leftover
-            }
-            _ => Self::Restart,
-        }
-    }
-}
-
-/// Reports whether a volume of the pod is attached to its node. Without a volume that something may attach, none is.
-pub fn is_attached(judged: &Judged, attached: &Attached<'_>) -> Read<bool> {
-    let claims = judged.storage.iter().flat_map(Storage::claims);
-    let is_never_attached = |it: &&ClaimFacts| it.attaches == Some(Ok(false));
-    let claims = claims.filter(|it| !is_never_attached(it));
-    let volumes = claims.filter_map(|claim| Some(&claim.read.bound()?.volume));
-    let mut volumes = volumes
-        .filter(|volume| matches!(volume.storage, Place::Driver | Place::StrictLocal))
-        .peekable();
-    let Some(node) = judged
-        .pod
-        .node
-        .as_deref()
-        .filter(|_| volumes.peek().is_some())
-    else {
-        return Ok(false);
-    };
-    let attached = attached.as_ref().map_err(Unread::clone)?.get(node);
-    Ok(attached.is_some_and(|names| volumes.any(|volume| names.contains(volume.name.as_str()))))
 }
 
 /// Returns what to remember once the pod is reaped; `None` if it is not. Its replacement waits for a node that
