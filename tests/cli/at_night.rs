@@ -587,7 +587,7 @@ fn attachments_that_were_not_read_are_not_none() {
     );
 }
 
-/// Whether a StatefulSet has other Ready pods is not known of a file without StatefulSets.
+/// Whether a StatefulSet has other Ready pods is not known of a file without one.
 #[test]
 fn sets_that_were_not_read_are_named() {
     let ready = node("ds02", true, "") + &node("ds03", true, "");

@@ -53,8 +53,9 @@ fn verdicts(report: &Value) -> Vec<String> {
 #[test]
 fn what_one_object_holds_costs_little_time_and_memory() {
     let each = |count: usize, make: fn(usize) -> Value| (0..count).map(make).collect::<Value>();
+    // Quadratic work on so many takes more than the two minutes on any machine.
     let expressions = each(
-        20_000,
+        60_000,
         |it| json!({"key": format!("k{it}"), "operator": "Exists"}),
     );
     let terms = each(
@@ -99,10 +100,9 @@ fn what_one_object_holds_costs_little_time_and_memory() {
         ("conditions", node),
     ] {
         let (report, took, peak) = measured(&more);
-        eprintln!("{what}: {took:?}, {peak} MiB");
         assert_eq!(verdicts(&report).len(), 1, "{what}");
         assert!(
-            took < Duration::from_secs(15) && peak < 100,
+            took < Duration::from_mins(2) && peak < 100,
             "{what}: {took:?}, {peak} MiB"
         );
     }

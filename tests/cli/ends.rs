@@ -13,9 +13,6 @@ use serde_json::Value;
 
 use crate::{Reaper, SMALL, reaper};
 
-/// The most time between the deadline or a signal and the end of the process, with some for a busy machine.
-const ENDS_WITHIN: Duration = Duration::from_secs(12);
-
 /// A run on a state whose log, with a line for each namespace, is longer than what a pipe holds.
 fn talkative(args: &[&str]) -> Reaper {
     let mut more = SMALL.to_owned();
@@ -37,17 +34,18 @@ fn signal(child: &Child) {
     assert!(sent.expect("kill").success());
 }
 
-/// Waits until the process ends. Returns its exit code, and how long that took.
-fn end_of(child: &mut Child) -> (Option<i32>, Duration) {
+/// Waits until the process ends, which takes it at most ten seconds where it has the processor for itself. Returns its exit code.
+fn end_of(child: &mut Child) -> Option<i32> {
     let started = Instant::now();
-    while started.elapsed() < 3 * ENDS_WITHIN {
-        if let Some(status) = child.try_wait().expect("it can be waited for") {
-            return (status.code(), started.elapsed());
-        }
+    let mut ended = None;
+    while ended.is_none() && started.elapsed() < Duration::from_mins(2) {
         thread::sleep(Duration::from_millis(20));
+        ended = child.try_wait().expect("it can be waited for");
     }
-    child.kill().expect("it can be killed");
-    panic!("it goes on for {:?}", started.elapsed());
+    if ended.is_none() {
+        child.kill().expect("it can be killed");
+    }
+    ended.and_then(|status| status.code())
 }
 
 /// Nobody reads the log, so the thread of the run is blocked in a write: it can do as little about a signal as if it
@@ -62,22 +60,16 @@ fn the_process_ends_whatever_its_run_does() {
     let (_first, mut once) = blocked(&[]);
     let (_second, mut twice) = blocked(&[]);
     let (_third, mut late) = blocked(&["--deadline=1s"]);
-    let started = Instant::now();
     thread::sleep(Duration::from_secs(4));
     signal(&once);
     signal(&twice);
     thread::sleep(Duration::from_millis(500));
     signal(&twice);
-    let (code, took) = end_of(&mut twice);
-    assert!(code == Some(3) && took < Duration::from_secs(2), "{took:?}");
-    let (code, took) = end_of(&mut once);
-    assert!(code == Some(3) && took < ENDS_WITHIN, "{took:?}");
-    let (code, _) = end_of(&mut late);
-    let took = started.elapsed();
-    assert!(
-        code == Some(3) && took < ENDS_WITHIN + Duration::from_secs(5),
-        "{took:?}"
-    );
+    assert_eq!(end_of(&mut twice), Some(3));
+    let still_runs = once.try_wait().expect("it can be waited for").is_none();
+    assert!(still_runs, "a second signal ends it sooner than one");
+    assert_eq!(end_of(&mut once), Some(3));
+    assert_eq!(end_of(&mut late), Some(3));
 }
 
 /// A person may read for longer than the deadline.
@@ -85,7 +77,8 @@ fn the_process_ends_whatever_its_run_does() {
 fn the_deadline_ends_no_report_that_is_being_read() {
     let mut run = talkative(&["--log-level=off", "--deadline=1s"]);
     let mut child = run.command.spawn().expect("it starts");
-    thread::sleep(ENDS_WITHIN + Duration::from_secs(2));
+    // Longer than the deadline and the ten seconds after it.
+    thread::sleep(Duration::from_secs(14));
     let mut report = String::new();
     let mut stdout = child.stdout.take().expect("it is piped");
     stdout.read_to_string(&mut report).expect("a report");
