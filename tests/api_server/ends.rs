@@ -99,17 +99,37 @@ fn a_write_that_has_to_wait_for_credentials_looks_at_the_node_again() {
     );
     fs::write(&plugin, script).expect("our folder");
     fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755)).expect("our file");
+    // No credentials are sent without TLS, which the proxy does not speak.
     let kubeconfig = fs::read_to_string(&proxy.kubeconfig).expect("a kubeconfig");
-    let user = format!(
-        "user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: {}}}}}",
+    let (_, address) = kubeconfig.split_once("http://").expect("an address");
+    let (address, _) = address.split_once('\'').expect("its end");
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+    let tls = free.expect("a free port").port();
+    let certificate = cluster.dir.join("certs/apiserver");
+    let file = |ending| certificate.with_extension(ending).display().to_string();
+    let mut front = Command::new("socat")
+        .arg(format!(
+            "OPENSSL-LISTEN:{tls},bind=127.0.0.1,reuseaddr,fork,verify=0,cert={},key={}",
+            file("crt"),
+            file("key")
+        ))
+        .arg(format!("TCP:{address}"))
+        .spawn()
+        .expect("socat starts");
+    until("socat listens", || {
+        std::net::TcpStream::connect(("127.0.0.1", tls)).is_ok()
+    });
+    let plugin = format!(
+        "exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: {}}}",
         plugin.display()
     );
-    fs::write(
-        &proxy.kubeconfig,
-        kubeconfig.replace("user: {token: MARKER}", &user),
-    )
-    .expect("our file");
+    let kubeconfig = fs::read_to_string(&cluster.kubeconfig).expect("a kubeconfig");
+    let kubeconfig = kubeconfig
+        .replace(&cluster.url, &format!("https://127.0.0.1:{tls}"))
+        .replace(&format!("token: {}", cluster.token), &plugin);
+    fs::write(&proxy.kubeconfig, kubeconfig).expect("our file");
     let run = run(&proxy.kubeconfig, &SHORT);
+    front.kill().and_then(|()| front.wait()).expect("it ends");
     assert!(born.exists());
     run.ends(0);
     assert_eq!(outcomes(&run.report, "deleted"), 1);
