@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Judged, Note};
+use super::{Judged, Note, Reason};
 use crate::{
     codes::codes,
     facts::{ClaimFacts, ClusterFacts, Place, Read, Storage, Unread},
@@ -36,20 +36,19 @@ pub fn attached_volumes(facts: &ClusterFacts) -> Attached<'_> {
 }
 
 impl Effect {
-    pub fn of(judged: &Judged, detaches_late: bool) -> Self {
+    /// Tells what becomes of a pod, a volume of which is `attached` to its node. What was not read may be.
+    pub fn of(judged: &Judged, attached: &Read<bool>) -> Self {
         let pod = &judged.pod;
+        let foreseen = judged.foreseen.as_ref().map(|it| &it.reason);
+        let reasons = foreseen.into_iter().chain([&judged.reason]);
+        let mut notes = reasons.flat_map(Reason::notes);
+        let stays =
+            notes.any(|note| matches!(note, Note::Bound(_))) || pod.made_by("DaemonSet", "apps");
         // `status.volumesAttached` is not asked: a VolumeAttachment, or a disk for one node.
-        let waits_for_a_disk =
-            detaches_late || judged.volumes().any(|volume| volume.driver.is_some());
+        let waits_for_a_disk = *attached.as_ref().unwrap_or(&true)
+            || judged.volumes().any(|volume| volume.driver.is_some());
         match (&pod.owner, &pod.controller) {
-            _ if judged.unneeded().is_some() => Self::Leftover,
-            _ if judged
-                .reason
-                .notes()
-                .any(|note| matches!(note, Note::Bound(_))) =>
-            {
-                Self::Leftover
-            }
+            _ if stays || judged.unneeded().is_some() => Self::Leftover,
             (None, _) if !pod.is_orphan => Self::GoneForGood,
             (_, None) => Self::UpToOwner,
             _ if pod.is_replaced_early() && !waits_for_a_disk && !pod.held_by_job() => {

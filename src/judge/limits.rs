@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Limits, PodContext, Policy, Reason, ReasonCode, Tie, Verdict, unread_facts};
+use super::{
+    Effect, Limits, PodContext, Policy, Reason, ReasonCode, Tie, Verdict, attached_volumes,
+    is_attached, unread_facts,
+};
 use crate::{
     facts::{
         ClaimFacts, ClusterFacts, Copies, Counts, NodeCounts, NodeFacts, PodFacts, Ready, Room,
@@ -392,10 +395,8 @@ fn no_room<'a>(facts: &ClusterFacts, due: impl Iterator<Item = &'a Judged>) -> O
     let NodeCounts::Counted(Counts { rooms, .. }) = &facts.node_counts else {
         return None;
     };
-    let restarts = due.filter(|it| {
-        let of_daemon_set = it.pod.made_by("DaemonSet", "apps");
-        it.pod.controller.is_some() && !of_daemon_set && it.unneeded().is_none()
-    });
+    let attached = attached_volumes(facts);
+    let restarts = due.filter(|it| Effect::of(it, &is_attached(it, &attached)) == Effect::Restart);
     // Many pods have the same tolerations.
     let restarts = restarts.map(|it| &it.pod.tolerations);
     let restarts = restarts.collect::<BTreeSet<_>>();

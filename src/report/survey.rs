@@ -566,7 +566,7 @@ impl<'a> PodView<'a> {
             outcome,
             trace: outcome.and_then(Outcome::trace),
             damage: Damage::of(judged),
-            effect: Effect::of(judged, detaches_late),
+            effect: Effect::of(judged, &attached),
             attached,
             detaches_late,
             returns: claims.all(|claim| claim.read.deletion.is_none())
