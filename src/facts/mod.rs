@@ -224,6 +224,9 @@ pub fn whole_seconds<T: Copy + Into<Option<Timestamp>>, S: Serializer>(
     (*at).into().map(|at| format!("{at:.0}")).serialize(to)
 }
 
+/// The `VolumeAttachments` whose volume is attached, by the names of node and volume.
+pub type Attached<'a> = BTreeMap<(&'a str, &'a str), &'a Attachment>;
+
 /// The `VolumeAttachments`, by the name of their node.
 #[derive(Debug, Clone)]
 pub struct Attachments(pub Read<BTreeMap<String, Vec<Attachment>>>);
@@ -239,6 +242,20 @@ impl Attachments {
     pub fn on(&self, node: &str) -> Read<&[Attachment]> {
         let all = self.0.as_ref().map_err(Unread::clone)?;
         Ok(all.get(node).map_or(&[], Vec::as_slice))
+    }
+
+    /// Returns those whose volume is attached, by the names of node and volume.
+    pub fn attached(&self) -> Read<Attached<'_>> {
+        let all = self.0.as_ref().map_err(Unread::clone)?;
+        let all = all
+            .iter()
+            .flat_map(|(node, all)| all.iter().map(move |it| (node, it)));
+        let attached = all.filter(|(_, attachment)| attachment.attached);
+        let attached = attached.filter_map(|(node, attachment)| {
+            let volume = attachment.volume.as_deref()?;
+            Some(((node.as_str(), volume), attachment))
+        });
+        Ok(attached.collect())
     }
 }
 

@@ -1,11 +1,9 @@
 //! What becomes of a pod that is deleted, for the report and for the limit of room.
 
-use std::collections::{BTreeMap, HashSet};
-
 use super::{Judged, Note, Reason};
 use crate::{
     codes::codes,
-    facts::{ClaimFacts, ClusterFacts, Place, Read, Storage, Unread},
+    facts::{Attached, ClaimFacts, Place, Read, Storage, Unread},
 };
 
 codes! {
@@ -20,19 +18,6 @@ codes! {
         /// Its owner is no controller.
         UpToOwner = "up to their owners" => "(an owner that is no controller)",
     }
-}
-
-/// The names of the volumes that are attached to each node.
-pub type Attached<'a> = Read<BTreeMap<&'a str, HashSet<&'a str>>>;
-
-pub fn attached_volumes(facts: &ClusterFacts) -> Attached<'_> {
-    let all = facts.attachments.0.as_ref().map_err(Unread::clone)?;
-    let of_nodes = all.iter().map(|(node, attachments)| {
-        let attached = attachments.iter().filter(|it| it.attached);
-        let volumes = attached.filter_map(|it| it.volume.as_deref());
-        (node.as_str(), volumes.collect())
-    });
-    Ok(of_nodes.collect())
 }
 
 impl Effect {
@@ -60,7 +45,7 @@ impl Effect {
 }
 
 /// Reports whether a volume of the pod is attached to its node. Without a volume that something may attach, none is.
-pub fn is_attached(judged: &Judged, attached: &Attached<'_>) -> Read<bool> {
+pub fn is_attached(judged: &Judged, attached: &Read<Attached<'_>>) -> Read<bool> {
     let claims = judged.storage.iter().flat_map(Storage::claims);
     let is_never_attached = |it: &&ClaimFacts| it.attaches == Some(Ok(false));
     let claims = claims.filter(|it| !is_never_attached(it));
@@ -76,6 +61,6 @@ pub fn is_attached(judged: &Judged, attached: &Attached<'_>) -> Read<bool> {
     else {
         return Ok(false);
     };
-    let attached = attached.as_ref().map_err(Unread::clone)?.get(node);
-    Ok(attached.is_some_and(|names| volumes.any(|volume| names.contains(volume.name.as_str()))))
+    let attached = attached.as_ref().map_err(Unread::clone)?;
+    Ok(volumes.any(|volume| attached.contains_key(&(node, volume.name.as_str()))))
 }

@@ -7,8 +7,7 @@ use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Effect, Limits, PodContext, Policy, Reason, ReasonCode, Tie, Verdict, attached_volumes,
-    is_attached, unread_facts,
+    Effect, Limits, PodContext, Policy, Reason, ReasonCode, Tie, Verdict, is_attached, unread_facts,
 };
 use crate::{
     facts::{
@@ -395,7 +394,7 @@ fn no_room<'a>(facts: &ClusterFacts, due: impl Iterator<Item = &'a Judged>) -> O
     let NodeCounts::Counted(Counts { rooms, .. }) = &facts.node_counts else {
         return None;
     };
-    let attached = attached_volumes(facts);
+    let attached = facts.attachments.attached();
     let restarts = due.filter(|it| Effect::of(it, &is_attached(it, &attached)) == Effect::Restart);
     // Many pods have the same tolerations.
     let restarts = restarts.map(|it| &it.pod.tolerations);

@@ -20,7 +20,7 @@ mod storage;
 mod tie;
 
 pub use self::context::PodContext;
-pub use self::effect::{Attached, Effect, attached_volumes, is_attached};
+pub use self::effect::{Effect, is_attached};
 pub use self::limits::{Foreseen, Judged, Limit, MAX_NODES_IGNORED, Plan};
 pub use self::policy::{Limits, Policy, same_kind, span};
 pub use self::reason::{Cause, Note, Reason, ReasonCode, Verdict};

@@ -10,7 +10,7 @@ use crate::{
     cluster::{Cluster, Failure},
     facts::{NodeFacts, Uid},
     history::{self, CONFIG_MAP, LAST_REPORT, Notebook, Noted, Notes, Reaped},
-    judge::{Judged, attached_volumes, is_attached},
+    judge::{Judged, is_attached},
     report::{
         RunRecord,
         text::{self, Screen},
@@ -65,7 +65,7 @@ pub async fn after(
         let trace = run.outcomes.get(&judged.pod.uid)?.trace();
         trace.filter(|trace| trace.may_be_gone())
     };
-    let attached = attached_volumes(&run.facts);
+    let attached = run.facts.attachments.attached();
     let deletes = run.plan.reaps().any(|judged| trace(judged).is_some());
     let namespace = &run.settings.history_namespace;
     let Some(Begun { book, own }) = begun else {

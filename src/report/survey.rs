@@ -12,13 +12,13 @@ use super::record::RunRecord;
 use crate::{
     exit::Exit,
     facts::{
-        Attachment, ClusterFacts, HANGS, KubeletSays, LeafKind, NodeFacts, PodFacts, Quorum, Read,
-        ReadError, Ready, Storage, Stray, Unneeded, Unread, Zone,
+        Attached, Attachment, ClusterFacts, HANGS, KubeletSays, LeafKind, NodeFacts, PodFacts,
+        Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded, Unread, Zone,
     },
     history::{Noted, RememberedNode, RememberedSet},
     judge::{
-        Attached, Effect, Evaluation, Judged, Limit, Note, PodContext, ReasonCode, Tie, TieKind,
-        Verdict, attached_volumes, is_attached,
+        Effect, Evaluation, Judged, Limit, Note, PodContext, ReasonCode, Tie, TieKind, Verdict,
+        is_attached,
     },
     outcome::{Outcome, OutcomeCode, Trace},
     selector::Target,
@@ -199,7 +199,7 @@ impl<'a> Survey<'a> {
         let names = names.map(String::as_str).collect_vec();
         let places = names.iter().zip(0..).map(|(name, place)| (*name, place));
         let places = places.collect::<BTreeMap<_, usize>>();
-        let attached = attached_volumes(facts);
+        let attached = facts.attachments.attached();
         let surveyed = plan.pods.iter().filter(|judged| is_surveyed(&judged.pod));
         let by_damage = surveyed.sorted_by_cached_key(|judged| {
             let Judged { pod, .. } = judged;
@@ -545,7 +545,7 @@ impl<'a> PodView<'a> {
         run: &'a RunRecord<'_>,
         judged: &'a Judged,
         (place, at): (usize, Option<usize>),
-        attached: &Attached<'_>,
+        attached: &Read<Attached<'_>>,
     ) -> Self {
         let (facts, pod, storage) = (&run.facts, &judged.pod, judged.storage.as_ref());
         let node = facts.known_node(pod);

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     facts::{
-        BoundClaim, ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, Counts,
+        Attached, BoundClaim, ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, Counts,
         LEASES_OF_FILE, Life, NamespaceFacts, Namespaces, NodeCounts, NodeFacts, Owner, PodFacts,
         PodsOf, Quorum, Read, Ready, SetFacts, Storage, Unread, VolumeFacts, namespace,
     },
@@ -297,14 +297,13 @@ pub(super) fn share_out_claims(
 /// Returns the storage of a pod, as far as its PVCs and the attachments of its node show it.
 pub(super) fn storage_of(
     pod: &PodFacts,
-    facts: &ClusterFacts,
+    attached: &Read<Attached<'_>>,
     claims: &BTreeMap<Key, ClaimRead>,
     is_saved: bool,
 ) -> Storage {
-    let attachments = pod.node.as_ref().map(|node| facts.attachments.on(node));
     let attached = |volume: &VolumeFacts| {
-        let mut attached = attachments.iter().flatten().copied().flatten();
-        attached.find(|it| it.attached && it.volume.as_ref() == Some(&volume.name))
+        let key = (pod.node.as_deref()?, volume.name.as_str());
+        attached.as_ref().ok()?.get(&key).copied()
     };
     let claim_of = |named: &ClaimName| {
         let read = claims.get(&(pod.namespace.clone(), named.name.clone()));

@@ -163,8 +163,9 @@ pub async fn gather<S: Source>(
         reader.claim(namespace, name).await
     });
     let claims = claims.await;
+    let attached = facts.attachments.attached();
     let with_storage = due.into_iter().map(|pod| {
-        let storage = storage_of(&pod, &facts, &claims, reader.gaps.are_named);
+        let storage = storage_of(&pod, &attached, &claims, reader.gaps.are_named);
         (pod, storage)
     });
     let mut due = with_storage.collect_vec();
