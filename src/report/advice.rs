@@ -148,11 +148,11 @@ pub enum Advice<'a> {
     ConfirmOff { is_enough: bool, pods: Pods<'a> },
     #[display("Bring {nodes} back with its disk, for what needs it: {pods}.", nodes = pods.nodes())]
     BringBack { pods: Pods<'a> },
-    #[display("{pods} is down until {nodes} is back. Discard nothing tonight.", nodes = pods.nodes())]
+    #[display("{pods} {verb} down until {nodes} is back. Discard nothing tonight.", nodes = pods.nodes(), verb = pods.verb("is", "are"))]
     DiscardNothing { pods: Pods<'a> },
 
     // Something was not deleted, is not back, or was not read.
-    #[display("See why {pods} was not deleted [{code}]: {why}")]
+    #[display("See why {pods} {verb} not deleted [{code}]: {why}", verb = pods.verb("was", "were"))]
     NotDeleted {
         code: OutcomeCode,
         why: String,
@@ -170,7 +170,7 @@ pub enum Advice<'a> {
     },
 
     // From here on, everything can wait. A machine is lost with its data.
-    #[display("{pods} keeps data in {paths} on the disk of {nodes}. Only if that may be lost, delete the pod by hand (book: Data on a dead node).", nodes = pods.nodes())]
+    #[display("{pods} {verb} data in {paths} on the disk of {nodes}. Only if that may be lost, delete the pod by hand (book: Data on a dead node).", nodes = pods.nodes(), verb = pods.verb("keeps", "keep"))]
     GiveUpPath { paths: String, pods: Pods<'a> },
     #[display("Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{held} A run {time} later deletes the pod. {again}", held = waits_for(finalizers), time = human_duration(*later), again = made_again(*operator, *unread_set), nodes = pods.nodes())]
     GiveUpAndMakeAgain {
@@ -204,17 +204,17 @@ pub enum Advice<'a> {
         "{pods} [{code}]: see why (pod-reaper explain POD), and what to do (book: Three in the morning)."
     )]
     SeeWhy { code: ReasonCode, pods: Pods<'a> },
-    #[display("{pods} hangs on a Ready node: see the log of the kubelet of {nodes}.", nodes = pods.nodes())]
+    #[display("{pods} {verb} on a Ready node: see the log of the kubelet of {nodes}.", nodes = pods.nodes(), verb = pods.verb("hangs", "hang"))]
     SeeKubelet { pods: Pods<'a> },
     #[display("{pods}: {why}")]
     SeeCollector { why: String, pods: Pods<'a> },
-    #[display("{pods} is held by finalizer {finalizer}{setter}: repair its controller.", setter = prefixed(", set by ", *by))]
+    #[display("{pods} {verb} held by finalizer {finalizer}{setter}: repair its controller.", setter = prefixed(", set by ", *by), verb = pods.verb("is", "are"))]
     RepairController {
         finalizer: &'a Foreign,
         by: Option<&'a Foreign>,
         pods: Pods<'a>,
     },
-    #[display("{pods} is held by finalizer {finalizer}{setter}: repair its controller. Only if that ran on {nodes} or waits for the end of the pod, and you have SEEN {nodes} off, {TAINT}.", setter = prefixed(", set by ", *by), nodes = pods.nodes())]
+    #[display("{pods} {verb} held by finalizer {finalizer}{setter}: repair its controller. Only if that ran on {nodes} or waits for the end of the pod, and you have SEEN {nodes} off, {TAINT}.", setter = prefixed(", set by ", *by), nodes = pods.nodes(), verb = pods.verb("is", "are"))]
     RepairControllerOrTaint {
         finalizer: &'a Foreign,
         by: Option<&'a Foreign>,
@@ -453,6 +453,10 @@ impl<'a> Pods<'a> {
                 .sorted_by_cached_key(|name| natural(name))
                 .collect(),
         )
+    }
+
+    fn verb(&self, singular: &'static str, plural: &'static str) -> &'static str {
+        if self.0.len() == 1 { singular } else { plural }
     }
 
     /// Returns their node, if they have one in common.

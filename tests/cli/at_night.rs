@@ -657,3 +657,15 @@ fn no_run_is_promised_for_a_pod_that_will_need_you() {
     let db = said(&["explain", "impala/db-0"]);
     assert!(!db.contains("A run may delete it"), "{db}");
 }
+
+/// Several pods are, and one is.
+#[test]
+fn verbs_agree_with_their_pods() {
+    let held = "metadata: {finalizers: [example.com/backup]}";
+    let ready = node("ds02", true, "") + &node("ds03", true, "");
+    let one = node("ds01", false, "") + &ready + &pod("ds01", "db-0", held);
+    let said = page(&one, &[]);
+    assert!(said.contains("impala/db-0 is held by finalizer"), "{said}");
+    let said = page(&(one + &pod("ds01", "db-1", held)), &[]);
+    assert!(said.contains("impala/db-1 are held by finalizer"), "{said}");
+}
