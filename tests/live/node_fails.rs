@@ -88,7 +88,7 @@ fn a_kubelet_stops_and_its_pods_move() {
         .expect("it was there");
     assert_eq!(
         reaped.pod(&vault.uid)["note"],
-        "'Unseal Vault.' (its own note)"
+        "\"Unseal Vault.\" (its own note)"
     );
 
     let (local, moved): (Vec<_>, Vec<_>) = evicted
