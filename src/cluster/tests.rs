@@ -360,7 +360,6 @@ async fn a_node_permits_no_write_to_a_pod_of_another_node_and_a_leaf_node_none_a
     let again = again.await.unwrap();
     let storage = Storage {
         claims: Ok(Vec::new()),
-        bound: false,
         set: None,
     };
     for (node, writes) in [("ds06", 2), ("ds05", 0), ("null", 0)] {

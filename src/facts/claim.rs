@@ -37,9 +37,6 @@ pub struct Copies {
 pub struct Storage {
     /// The PVCs that the pod uses. The error says that there are too many to look up.
     pub claims: Read<Vec<ClaimFacts>>,
-    /// True if no other real node, Ready or not, satisfies what the pod requires of its node. False if that could not be
-    /// read.
-    pub bound: bool,
     /// The `StatefulSet` with the controller's name, whatever its UID. `None` if no `StatefulSet`
     /// controls the pod, or if no verdict depends on it.
     pub set: Option<Read<SetFacts>>,

@@ -60,9 +60,8 @@ pub struct PodFacts {
     /// The pod's first volume that is a writable disk on a storage network, as a phrase; `None` if
     /// there is none.
     pub own_disk: Option<String>,
-    /// The label selectors of the nodes other than its own on which the pod may start, if it writes to paths of its
-    /// node: a node has to match one of them. `None` means any node.
-    pub starts_on: Option<Vec<String>>,
+    /// True if the pod can start on its own node alone: nothing starts elsewhere, and its directories stay.
+    pub bound: bool,
     /// True if the pod has the label of a `StatefulSet`'s pod and no controller: its set was deleted without its pods, and
     /// may come back.
     pub is_orphan: bool,

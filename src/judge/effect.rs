@@ -1,6 +1,6 @@
 //! What becomes of a pod that is deleted, for the report and for the limit of room.
 
-use super::{Judged, Note, Reason};
+use super::Judged;
 use crate::{
     codes::codes,
     facts::{Attached, ClaimFacts, Place, Read, Storage, Unread},
@@ -24,18 +24,14 @@ impl Effect {
     /// Tells what becomes of a pod, a volume of which is `attached` to its node. What was not read may be.
     pub fn of(judged: &Judged, attached: &Read<bool>) -> Self {
         let pod = &judged.pod;
-        let foreseen = judged.foreseen.as_ref().map(|it| &it.reason);
-        let reasons = foreseen.into_iter().chain([&judged.reason]);
-        let mut notes = reasons.flat_map(Reason::notes);
-        let stays =
-            notes.any(|note| matches!(note, Note::Bound(_))) || pod.made_by("DaemonSet", "apps");
         // `status.volumesAttached` is not asked: a VolumeAttachment, or a disk for one node.
         let waits_for_a_disk = *attached.as_ref().unwrap_or(&true)
             || judged.volumes().any(|volume| volume.driver.is_some());
         match (&pod.owner, &pod.controller) {
-            _ if stays || judged.unneeded().is_some() => Self::Leftover,
+            _ if judged.unneeded().is_some() => Self::Leftover,
             (None, _) if !pod.is_orphan => Self::GoneForGood,
             (_, None) => Self::UpToOwner,
+            _ if pod.bound || pod.made_by("DaemonSet", "apps") => Self::Leftover,
             _ if pod.is_replaced_early() && !waits_for_a_disk && !pod.held_by_job() => {
                 Self::Leftover
             }

@@ -426,7 +426,8 @@ pub(super) fn stuck(case: &PodContext<'_>) -> Option<Cause> {
         paths: case.pod.host_paths.clone(),
         node: node.name.clone(),
     });
-    let bound = case.is_bound().then(|| Note::Bound(node.name.clone()));
+    let bound = case.pod.bound && case.pod.controller.is_some();
+    let bound = bound.then(|| Note::Bound(node.name.clone()));
     let no_controller = case.pod.controller.is_none() && !case.pod.is_orphan;
     let no_controller = no_controller.then_some(Note::NoController);
     let no_spare = node.quorum.clone().filter(|it| it.has_no_spare());

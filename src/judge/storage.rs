@@ -205,20 +205,11 @@ impl PodContext<'_> {
     /// the pods of a Deployment at the eviction, but those of a `StatefulSet` only once they are
     /// deleted; so do the controllers of other projects.
     pub(super) fn paths_that_keep(&self) -> &[Foreign] {
-        if waits_with_a_path(self.pod) && self.unneeded().is_none() && !self.is_bound() {
+        if waits_with_a_path(self.pod) && self.unneeded().is_none() && !self.pod.bound {
             &self.pod.host_paths
         } else {
             &[]
         }
-    }
-
-    /// Reports whether the pod can start on its own node alone: nothing starts elsewhere, and its directories stay.
-    /// Longhorn makes its instance managers with the name of their node
-    /// (`controller/instance_manager_controller.go`); a name alone may be somebody's choice for this pod only.
-    pub fn is_bound(&self) -> bool {
-        let controller = self.pod.controller.as_ref();
-        controller.is_some_and(|its| its.group() == LONGHORN)
-            || self.storage.is_some_and(|storage| storage.bound)
     }
 
     /// Reports whether a PVC goes with the pod that may be wanted, and whose deletion nobody requested.
@@ -246,7 +237,7 @@ impl PodContext<'_> {
         };
         let is_fenced = node.fenced(self.now).is_some();
         let may_have_disk = || disk_of_several(self.pod, node, storage) != Ok(None);
-        waits_with_a_path(self.pod) && !self.is_bound()
+        waits_with_a_path(self.pod) && !self.pod.bound
             || !is_fenced && may_have_disk()
             || storage.claims().iter().any(depends)
     }
@@ -265,7 +256,7 @@ fn is_retained(claim: &ClaimFacts) -> bool {
 
 /// Reports whether the pod may write to a path of its node, and its controller waits for its end
 /// before it makes another one.
-pub fn waits_with_a_path(pod: &PodFacts) -> bool {
+pub(super) fn waits_with_a_path(pod: &PodFacts) -> bool {
     let has_maker = pod.controller.is_some() || pod.is_orphan;
     has_maker && !pod.is_replaced_early() && !pod.host_paths.is_empty()
 }
@@ -414,8 +405,6 @@ pub(super) fn disk_of_several(
     }
 }
 
-/// The API group of Longhorn's kinds.
-const LONGHORN: &str = "longhorn.io";
 /// The end of the kind that owns a virtual machine's pods, of `KubeVirt` and of programs built on it.
 /// Their disks are shared, for live migration.
 const VIRTUAL_MACHINE: &str = "VirtualMachineInstance";

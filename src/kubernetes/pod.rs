@@ -1,6 +1,10 @@
 //! Pods: their fields, and their conversion to facts.
 
-use std::{cmp::Reverse, collections::BTreeMap, mem};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    mem,
+};
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
@@ -12,16 +16,16 @@ use super::{
     host_path::{HostPath, Mounted},
     lease::HolderPod,
     meta::{
-        MAX_ITEMS_KEPT, MIRROR, Malformed, Meta, OwnerReference, SKIP, Written, cut, full_name,
-        given, required,
+        HOSTNAME, MAX_ITEMS_KEPT, MIRROR, Malformed, Meta, OwnerReference, SKIP, Written, cut,
+        full_name, given, required,
     },
     node::TAINTS_OF_KUBERNETES,
-    volume::RequiredTerms,
+    volume::{NodeSelectorTerm, RequiredTerms},
 };
 use crate::{
     facts::{
-        AffinityTerm, ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner,
-        PodFacts, Ready, Requirement, SignBy, Taint, Toleration, Unread,
+        ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Ready,
+        SignBy, Taint, Toleration, Unread,
     },
     words::{Foreign, name},
 };
@@ -39,6 +43,8 @@ const MAX_TAINT_CHARS: usize = 253 + 1 + 63 + 63;
 const DEFAULT_TOLERATION_SECONDS: i64 = 300;
 /// The length that a phase is cut to: the longest that Kubernetes writes is `Succeeded`.
 const MAX_PHASE_CHARS: usize = 16;
+/// The API group of Longhorn's own controllers.
+const LONGHORN: &str = "longhorn.io";
 /// The annotation with a note of the pod's author.
 const AFTER_REAP: &str = "pod-reaper.io/after-reap";
 /// The grace period, in seconds, of a pod that does not give one.
@@ -48,8 +54,6 @@ const DEFAULT_GRACE_SECONDS: i64 = 30;
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 /// The label that the `StatefulSet` controller sets, with the pod's name.
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
-/// The most bytes of a pod's selectors that are kept.
-const MAX_SELECTOR_BYTES: usize = 1_000;
 /// Programs that run in a pod and write to that pod, by the manager that `managedFields` names:
 /// Patroni writes every 10 s (patroni/dcs/kubernetes.py).
 const PROGRAMS: [&str; 1] = ["Patroni"];
@@ -97,8 +101,7 @@ pub struct RawPod {
     /// The programs of its containers.
     programs: StaticPods,
     host_paths: Vec<Foreign>,
-    /// The selectors of the nodes on which the pod may start, if they are known and the pod writes to paths.
-    starts_on: Option<Vec<String>>,
+    names_its_node: bool,
     own_disk: Option<String>,
     /// The PVCs that the pod uses; none if there are too many to keep.
     claims: Vec<ClaimName>,
@@ -286,15 +289,6 @@ pub fn kind_of_disk(is_of: [bool; 3]) -> Option<&'static str> {
     found.find_map(|(kind, is_it)| is_it.then_some(kind))
 }
 
-/// Joins the requirements of a pod to a label selector; `None` if there is none, or if none can express them.
-fn selector_of(own: &[Requirement], more: &[Requirement]) -> Option<String> {
-    let term = AffinityTerm {
-        requirements: [own, more].concat(),
-        fields: false,
-    };
-    term.selector().ok().flatten()
-}
-
 impl Status {
     /// Counts the containers by their states.
     fn containers(&self) -> Containers {
@@ -378,35 +372,24 @@ impl WholePod {
         written.map(Foreign::from).collect()
     }
 
-    /// Returns the label selectors of the nodes other than its own on which the pod may start, by its `nodeSelector` and
-    /// its required affinity; `None` if it may start anywhere, or if no selectors say where. Zones and regions are ignored,
-    /// because a node may come up there at any time.
-    fn starts_on(&self) -> Option<Vec<String>> {
+    /// Reports whether its `nodeSelector` or its required affinity names one node. Another label binds to no node: a node
+    /// that has it, too, may come up at any time.
+    fn names_its_node(&self) -> bool {
         let PodSpec {
             node_name,
             node_selector,
             affinity,
             ..
         } = &self.spec;
-        let own = node_selector.iter().map(|(key, value)| Requirement {
-            key: key.clone(),
-            operator: "In".to_owned(),
-            values: vec![value.clone()],
-        });
-        let own = own.collect_vec();
         let required = &affinity.node_affinity.required.node_selector_terms;
-        if required.is_empty() {
-            return Some(vec![selector_of(&own, &[])?]);
-        }
         // A term without requirements matches no node, and one that names the pod's node no other.
         let others = required
             .iter()
             .filter(|term| !term.is_empty() && !term.names(node_name));
-        // A field of the node in the same term only leaves out more of them.
-        let selectors = others.map(|term| selector_of(&own, &term.match_expressions));
-        let selectors = selectors.collect::<Option<Vec<_>>>()?;
-        let length = selectors.iter().map(String::len).sum::<usize>();
-        (length <= MAX_SELECTOR_BYTES).then_some(selectors)
+        let hostnames = others.map(NodeSelectorTerm::hostname);
+        let hostnames = hostnames.collect::<BTreeSet<_>>();
+        let has_one = hostnames.len() <= 1 && !hostnames.contains(&None);
+        has_one && !required.is_empty() || node_selector.contains_key(HOSTNAME)
     }
 
     /// Describes the pod's first volume that is a writable disk on a storage network.
@@ -421,11 +404,7 @@ impl WholePod {
 impl From<WholePod> for RawPod {
     fn from(pod: WholePod) -> Self {
         let (host_paths, own_disk) = (pod.host_paths(), pod.own_disk());
-        let starts_on = if host_paths.is_empty() {
-            None
-        } else {
-            pod.starts_on()
-        };
+        let names_its_node = pod.names_its_node();
         let uses = pod.spec.volumes.0.iter().filter(|it| it.uses_claim());
         let is_over = uses.count() > MAX_CLAIMS_PER_POD;
         let (claims, lacks) = if is_over {
@@ -475,16 +454,13 @@ impl From<WholePod> for RawPod {
                 api_server: spec.containers.has_api_server,
             },
             host_paths,
-            starts_on,
+            names_its_node,
             own_disk,
             claims,
             too_many_claims,
             finalizers_set_by,
             lacks,
         };
-        if kept.length() > MAX_BYTES_KEPT {
-            kept.starts_on = None;
-        }
         if kept.length() > MAX_BYTES_KEPT && !kept.claims.is_empty() {
             let why = "the names of its PVCs are longer than what a run keeps of a pod (2 KiB)";
             kept.claims.clear();
@@ -536,7 +512,6 @@ impl RawPod {
         }
         texts.extend(finalizers.iter().map(String::as_str));
         texts.extend(self.host_paths.iter().map(|it| &**it));
-        texts.extend(self.starts_on.iter().flatten().map(String::as_str));
         for toleration in &self.tolerations.of_others {
             texts.extend([toleration.key.as_str(), &toleration.value]);
         }
@@ -684,6 +659,11 @@ impl RawPod {
         };
         let owner = owner.map(Owner::from);
         let [tolerates_silence, tolerates_not_ready] = self.tolerations.seconds;
+        // Longhorn makes its instance managers with the name of their node (`controller/instance_manager_controller.go`). A
+        // name alone may be somebody's choice for this pod only.
+        let is_of_longhorn = controller
+            .as_ref()
+            .is_some_and(|its| its.group() == LONGHORN);
         PodFacts {
             name: metadata.name.clone(),
             namespace: metadata.namespace.clone(),
@@ -706,7 +686,7 @@ impl RawPod {
                 .get(AFTER_REAP)
                 .map(|note| note.as_str().into()),
             own_disk: self.own_disk.clone(),
-            starts_on: self.starts_on.clone(),
+            bound: self.names_its_node || is_of_longhorn,
             host_paths: self.host_paths.clone(),
             is_orphan: metadata.controller().is_none()
                 && metadata.labels.get(POD_NAME) == Some(&metadata.name),

@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 
 use super::{
     csi::CsiSource,
-    meta::{MAX_ITEMS_KEPT, Meta, given, required},
+    meta::{HOSTNAME, MAX_ITEMS_KEPT, Meta, given, required},
     pod::kind_of_disk,
 };
 use crate::{
@@ -335,6 +335,16 @@ impl NodeSelectorTerm {
             it.key == "metadata.name" && it.operator == "In" && it.values == [node]
         };
         self.match_fields.iter().any(is_it)
+    }
+
+    /// Returns the only hostname of nodes that the term can match, if it names one.
+    pub fn hostname(&self) -> Option<&str> {
+        self.match_expressions
+            .iter()
+            .find_map(|it| match &it.values[..] {
+                [value] if it.key == HOSTNAME && it.operator == "In" => Some(value.as_str()),
+                _ => None,
+            })
     }
 }
 

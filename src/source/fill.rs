@@ -338,27 +338,17 @@ pub(super) fn storage_of(
     let claims = pod.claim_names.as_ref().map_err(Unread::clone);
     Storage {
         claims: claims.map(|names| names.iter().map(claim_of).collect()),
-        bound: false,
         set: None,
     }
 }
 
-/// Adds the real nodes that each volume allows, by label selector, whether the pod's node is the only one on which it
-/// may start, and whether the drivers attach volumes. `detached` are the CSI drivers that do not; `None` if no verdict
+/// Adds the real nodes that each volume allows, by label selector, and whether the drivers attach volumes. `detached` are the CSI drivers that do not; `None` if no verdict
 /// depends on them.
 pub(super) fn add_nodes_and_drivers(
-    pod: &PodFacts,
     storage: &mut Storage,
     nodes: &BTreeMap<String, Read<Vec<String>>>,
     detached: Option<&Read<BTreeSet<String>>>,
 ) {
-    let is_own = |name: &String| Some(name) == pod.node.as_ref();
-    let has_own_alone = |selector| {
-        let found = nodes.get(selector).and_then(|found| found.as_ref().ok());
-        found.is_some_and(|names| names.iter().all(is_own))
-    };
-    let starts_on = pod.starts_on.as_ref();
-    storage.bound = starts_on.is_some_and(|all| all.iter().all(has_own_alone));
     for claim in storage.claims.iter_mut().flatten() {
         let Some(BoundClaim { volume, .. }) = claim.read.bound() else {
             continue;

@@ -24,7 +24,7 @@ use crate::{
         Attachments, ClusterFacts, HANGS, Namespaces, NodeCounts, PodFacts, PodsOf, Read, Storage,
         Uid, Unread,
     },
-    judge::{MAX_NODES_IGNORED, PodContext, selectors, waits_with_a_path},
+    judge::{MAX_NODES_IGNORED, PodContext, selectors},
     kubernetes::{RawAttachment, RawDriver, RawNode, RawStatefulSet},
     settings::Settings,
 };
@@ -173,10 +173,7 @@ pub async fn gather<S: Source>(
         .iter()
         .any(|(pod, storage)| PodContext::of(&facts, policy, pod, Some(storage)).needs_drivers());
     let volumes = due.iter().flat_map(|(_, storage)| storage.volumes());
-    let bind = due.iter().filter(|(pod, _)| waits_with_a_path(pod));
-    let bind = bind.flat_map(|(pod, _)| pod.starts_on.iter().flatten().cloned());
-    let selectors = volumes.flat_map(selectors).chain(bind);
-    let selectors = selectors.collect::<BTreeSet<_>>();
+    let selectors = volumes.flat_map(selectors).collect::<BTreeSet<_>>();
     let (nodes, detached) = tokio::join!(
         read_each(selectors, async |selector| reader.nodes_for(selector).await),
         async {
@@ -187,8 +184,8 @@ pub async fn gather<S: Source>(
             Some(reader.read("CSIDrivers", detached).await)
         },
     );
-    for (pod, storage) in &mut due {
-        add_nodes_and_drivers(pod, storage, &nodes, detached.as_ref());
+    for (_, storage) in &mut due {
+        add_nodes_and_drivers(storage, &nodes, detached.as_ref());
     }
     let on_sets = due
         .iter()
