@@ -285,7 +285,7 @@ pub struct Counts {
     pub workers: Tally,
     pub zones: BTreeMap<Zone, Tally>,
     /// The nodes with the label of `MicroK8s`' control plane, which no row shows.
-    pub microk8s: Tally,
+    pub canonical: Tally,
     /// What a pod has to tolerate to start on one of the nodes that are Ready and not cordoned.
     pub rooms: BTreeSet<Room>,
 }

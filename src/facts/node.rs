@@ -190,7 +190,7 @@ pub struct Roles {
     /// It has the role of etcd, as on nodes of RKE2 and Kamaji.
     pub etcd: bool,
     /// It has the label of `MicroK8s`' control plane.
-    pub microk8s: bool,
+    pub canonical: bool,
 }
 
 /// Nodes that may carry the API server's datastore. The API server writes, so a majority of the datastore lives.

@@ -145,13 +145,13 @@ impl RawNode {
             "kubernetes.io/role" => Some(value.as_str()),
             key => key.strip_prefix(ROLE),
         });
-        let (roles, microk8s) = (
+        let (roles, canonical) = (
             roles_named(roles),
             self.metadata.labels.contains_key(MICROK8S),
         );
         Roles {
-            control_plane: roles.control_plane || microk8s,
-            microk8s,
+            control_plane: roles.control_plane || canonical,
+            canonical,
             ..roles
         }
     }
@@ -393,8 +393,8 @@ impl RawNode {
         let is_ready = self.ready() == Ready::True;
         counts.all.add(is_ready);
         let roles = self.roles();
-        if roles.microk8s {
-            counts.microk8s.add(is_ready);
+        if roles.canonical {
+            counts.canonical.add(is_ready);
         }
         if !roles.control_plane {
             counts.workers.add(is_ready);

@@ -142,8 +142,8 @@ pub(super) fn note_quorums(
     });
     let by_pods = by_pods.map(|node| node.name.clone());
     let by_pods = by_pods.collect::<BTreeSet<_>>();
-    let of_microk8s = nodes.filter(|node| node.roles.microk8s);
-    let of_microk8s = of_microk8s.map(|node| node.name.clone()).collect_vec();
+    let of_canonical = nodes.filter(|node| node.roles.canonical);
+    let of_canonical = of_canonical.map(|node| node.name.clone()).collect_vec();
     let quorum = |of, is_member: &dyn Fn(&NodeRow) -> bool, has_etcd| {
         let members = rows.nodes.iter().filter(|row| is_member(row));
         let (ready, silent): (Vec<_>, Vec<_>) = members.partition(|row| row.is_ready);
@@ -161,11 +161,11 @@ pub(super) fn note_quorums(
         |row: &NodeRow| row.roles.control_plane || by_pods.contains(&row.name);
     let has_etcd = by_pods.iter().any(|name| shows(name).etcd);
     let of_control_plane = quorum("control-plane nodes", &is_of_control_plane, has_etcd);
-    let of_microk8s = match &facts.node_counts {
+    let of_canonical = match &facts.node_counts {
         NodeCounts::Counted(Counts {
-            microk8s: tally, ..
+            canonical: tally, ..
         }) => {
-            let names = of_microk8s.into_iter();
+            let names = of_canonical.into_iter();
             Some(Arc::new(Quorum {
                 of: "control-plane nodes",
                 ready: tally.total - tally.not_ready,
@@ -180,7 +180,7 @@ pub(super) fn note_quorums(
         let groups = [
             Some(&of_etcd).filter(|_| node.roles.etcd),
             Some(&of_control_plane).filter(|_| by_pods.contains(&node.name)),
-            of_microk8s.as_ref().filter(|_| node.roles.microk8s),
+            of_canonical.as_ref().filter(|_| node.roles.canonical),
         ];
         let groups = groups.into_iter().flatten();
         let spare = |it: &&Arc<Quorum>| (2 * it.ready).cast_signed() - it.members.cast_signed();

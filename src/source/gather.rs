@@ -126,8 +126,8 @@ pub async fn gather<S: Source>(
     facts.clock = ready_nodes.clock;
     let may_be_outage =
         not_ready.len() > MAX_NODES_IGNORED && settings.limits.max_not_ready_percent < 100;
-    let is_microk8s = facts.known_nodes().any(|node| node.roles.microk8s);
-    if may_be_outage || !ready_nodes.room || is_microk8s {
+    let is_canonical = facts.known_nodes().any(|node| node.roles.canonical);
+    if may_be_outage || !ready_nodes.room || is_canonical {
         let leaf = &policy.node_selectors;
         let add = |counts: &mut _, node: RawNode| node.count(counts, leaf);
         let counts = reader.read("all nodes, for the limits", source.objects(add));
