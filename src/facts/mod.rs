@@ -284,7 +284,7 @@ pub struct Counts {
     /// The nodes without the control-plane role.
     pub workers: Tally,
     pub zones: BTreeMap<Zone, Tally>,
-    /// The nodes with the label of `MicroK8s`' control plane, which no row shows.
+    /// The nodes with the label of the control plane of `MicroK8s` or of Canonical Kubernetes, which no row shows.
     pub canonical: Tally,
     /// What a pod has to tolerate to start on one of the nodes that are Ready and not cordoned.
     pub rooms: BTreeSet<Room>,

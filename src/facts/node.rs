@@ -189,7 +189,7 @@ pub struct Roles {
     pub control_plane: bool,
     /// It has the role of etcd, as on nodes of RKE2 and Kamaji.
     pub etcd: bool,
-    /// It has the label of `MicroK8s`' control plane.
+    /// It has the label of the control plane of `MicroK8s` or of Canonical Kubernetes.
     pub canonical: bool,
 }
 

@@ -27,6 +27,8 @@ const CONTROL_PLANE: [&str; 4] = ["control-plane", "master", "controlplane", "ar
 const ETCD: &str = "etcd";
 /// The label of `MicroK8s`' control plane, which kubectl's column of roles does not show.
 const MICROK8S: &str = "node.kubernetes.io/microk8s-controlplane";
+/// The label of Canonical Kubernetes, whose control plane has no static pods.
+const K8SD: (&str, &str) = ("k8sd.io/role", "control-plane");
 
 /// The prefix of the taints that Kubernetes sets by itself.
 pub const TAINTS_OF_KUBERNETES: &str = "node.kubernetes.io/";
@@ -145,10 +147,10 @@ impl RawNode {
             "kubernetes.io/role" => Some(value.as_str()),
             key => key.strip_prefix(ROLE),
         });
-        let (roles, canonical) = (
-            roles_named(roles),
-            self.metadata.labels.contains_key(MICROK8S),
-        );
+        let roles = roles_named(roles);
+        let labels = &self.metadata.labels;
+        let is_k8sd = labels.get(K8SD.0).is_some_and(|role| role == K8SD.1);
+        let canonical = is_k8sd || labels.contains_key(MICROK8S);
         Roles {
             control_plane: roles.control_plane || canonical,
             canonical,

@@ -121,7 +121,7 @@ pub(super) fn not_ready_nodes(facts: &mut ClusterFacts) -> impl Iterator<Item = 
 
 /// Adds to the facts of each NotReady node the group by which it may carry the API server's datastore, if it shows that
 /// itself: by its role or label, by a static pod, or by the Lease of a k0s controller. `k0s` are the nodes with such a
-/// Lease; `MicroK8s`' label needs the counts.
+/// Lease; the label of `MicroK8s` or of Canonical Kubernetes needs the counts.
 pub(super) fn note_quorums(
     facts: &mut ClusterFacts,
     rows: &NodeRows,
