@@ -55,22 +55,24 @@ const OF_ONE_MACHINE: [&str; 4] = ["ext", "xfs", "btrfs", "ntfs"];
 /// The file systems that several machines may mount from one disk.
 const OF_CLUSTER: [&str; 2] = ["gfs2", "ocfs2"];
 
+/// Reports whether several machines may mount that file system from one disk. Drivers take its name in any case.
+pub fn is_of_cluster(file_system: &str) -> bool {
+    let mut kinds = OF_CLUSTER.iter();
+    kinds.any(|kind| file_system.eq_ignore_ascii_case(kind))
+}
+
 impl CsiSource {
     /// Reports whether the volume has a file system that only one machine may mount.
     pub fn is_of_one_machine(&self) -> bool {
+        let file_system = self.fs_type.to_ascii_lowercase();
         OF_ONE_MACHINE
             .iter()
-            .any(|kind| self.file_system().starts_with(kind))
+            .any(|kind| file_system.starts_with(kind))
     }
 
     /// Reports whether the volume has a file system that several machines may mount from one disk.
     pub fn is_of_cluster(&self) -> bool {
-        OF_CLUSTER.contains(&self.file_system().as_str())
-    }
-
-    /// Returns the file system's name. Drivers take it in any case.
-    fn file_system(&self) -> String {
-        self.fs_type.to_ascii_lowercase()
+        is_of_cluster(&self.fs_type)
     }
 
     /// Reports whether the attributes name a disk that only one machine may write.

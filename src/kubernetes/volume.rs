@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::de::IgnoredAny;
-
 use super::{
-    csi::CsiSource,
+    csi::{CsiSource, is_of_cluster},
     meta::{HOSTNAME, MAX_ITEMS_KEPT, Meta, given, required},
     pod::kind_of_disk,
 };
@@ -91,9 +89,9 @@ raw! {
         local: Option<VolumePath>,
         host_path: Option<VolumePath>,
         csi: CsiSource,
-        fc: Option<IgnoredAny>,
-        iscsi: Option<IgnoredAny>,
-        flex_volume: Option<IgnoredAny>,
+        fc: Option<NetworkDisk>,
+        iscsi: Option<NetworkDisk>,
+        flex_volume: Option<NetworkDisk>,
         persistent_volume_reclaim_policy: Option<String>,
         node_affinity: VolumeNodeAffinity,
         claim_ref: ClaimRef,
@@ -115,6 +113,11 @@ raw! {
     /// The terms that a volume requires of a node. The node has to satisfy one of them.
     pub struct RequiredTerms {
         pub node_selector_terms: Vec<NodeSelectorTerm>,
+    }
+
+    /// A disk on a storage network that Kubernetes knows itself.
+    struct NetworkDisk {
+        fs_type: String,
     }
 
     pub struct NodeSelectorTerm {
@@ -249,12 +252,16 @@ impl RawVolume {
             (None, None) => Place::Driver,
         };
         let terms = spec.node_affinity.required.node_selector_terms.into_iter();
+        let is_of_one_machine = |disk: &Option<NetworkDisk>| {
+            let is_shared = |it: &NetworkDisk| is_of_many(modes) && is_of_cluster(&it.fs_type);
+            disk.as_ref().is_some_and(|it| !is_shared(it))
+        };
         VolumeFacts {
             is_named_disk,
             name: metadata.name,
             reclaim_policy: spec.persistent_volume_reclaim_policy,
             storage,
-            disk: kind_of_disk([&spec.fc, &spec.iscsi, &spec.flex_volume].map(Option::is_some)),
+            disk: kind_of_disk([&spec.fc, &spec.iscsi, &spec.flex_volume].map(is_of_one_machine)),
             driver,
             affinity: terms.map(AffinityTerm::from).collect(),
         }
