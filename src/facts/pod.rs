@@ -171,11 +171,6 @@ impl PodFacts {
         matches!(self.phase.as_str(), "Succeeded" | "Failed")
     }
 
-    /// Reports whether one of its containers may ever have run: tenants write no phase.
-    pub fn has_started(&self) -> bool {
-        self.phase != "Pending"
-    }
-
     /// Reports whether the pod has not finished and its deletion was not requested.
     pub fn is_active(&self) -> bool {
         self.deletion.is_none() && !self.finished()

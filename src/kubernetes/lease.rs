@@ -153,7 +153,7 @@ pub struct HolderPod {
     /// Whether Kubernetes made the name for a pod of a `ReplicaSet`, or may have, so that a Lease in
     /// any namespace may name the pod.
     pub is_unique: bool,
-    /// Whether one of its containers may ever have run: its phase is not `Pending`.
+    /// Whether a kubelet has started it, as it says itself.
     pub has_started: bool,
 }
 
@@ -260,7 +260,7 @@ impl Holders {
     }
 
     /// Reports whether what an author in `namespace` writes may come from the node's machine: a pod of that namespace has
-    /// started there. Otherwise any tenant could keep the pods of any node. Tenants write no phase of a pod, and nothing
+    /// started there. Otherwise any tenant could keep the pods of any node. Tenants write no status of a pod, and nothing
     /// in the namespaces of nodes and API servers.
     pub fn is_believed(&self, namespace: &str, node: &str) -> bool {
         let of_cluster = [RawLease::OF_NODES, RawLease::OF_API_SERVERS].contains(&namespace);

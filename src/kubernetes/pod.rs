@@ -97,6 +97,8 @@ pub struct RawPod {
     termination_grace_period_seconds: Option<i64>,
     tolerations: Tolerations,
     phase: String,
+    /// Whether its kubelet says that it has started it. Its phase does not tell: controllers end pods that never ran.
+    pub has_started: bool,
     containers: Containers,
     /// The programs of its containers.
     programs: StaticPods,
@@ -171,6 +173,8 @@ raw! {
 
     struct Status {
         phase: String,
+        // Only a kubelet sets it, when it takes up the pod (`pkg/kubelet/status/status_manager.go`).
+        start_time: Option<IgnoredAny>,
         init_container_statuses: Vec<Container>,
         container_statuses: Vec<Container>,
     }
@@ -290,6 +294,16 @@ pub fn kind_of_disk(is_of: [bool; 3]) -> Option<&'static str> {
 }
 
 impl Status {
+    /// Reports whether a kubelet has started the pod, or one of its containers.
+    fn has_started(&self) -> bool {
+        let mut containers = self
+            .init_container_statuses
+            .iter()
+            .chain(&self.container_statuses);
+        self.start_time.is_some()
+            || containers.any(|it| it.state.running.is_some() || it.state.terminated.is_some())
+    }
+
     /// Counts the containers by their states.
     fn containers(&self) -> Containers {
         let (init, all) = (&self.init_container_statuses, &self.container_statuses);
@@ -448,6 +462,7 @@ impl From<WholePod> for RawPod {
             termination_grace_period_seconds: spec.termination_grace_period_seconds,
             tolerations: spec.tolerations,
             phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
+            has_started: status.has_started(),
             containers: status.containers(),
             programs: StaticPods {
                 etcd: spec.containers.has_etcd,
@@ -470,6 +485,7 @@ impl From<WholePod> for RawPod {
             kept = Self {
                 metadata: kept.metadata.names_alone(),
                 node_name: kept.node_name,
+                has_started: kept.has_started,
                 programs: kept.programs,
                 lacks: Some("it has more text than a run keeps of a pod (2 KiB)".to_owned()),
                 ..Self::default()
@@ -556,7 +572,7 @@ impl RawPod {
             namespace: namespace.clone(),
             name: name.clone(),
             is_unique,
-            has_started: self.phase != "Pending",
+            has_started: self.has_started,
         }
     }
 

@@ -320,7 +320,7 @@ impl Turn<'_> {
         let mut node = self.node.as_judged.clone();
         let mut again = raw.facts();
         // A pod that never started has no program.
-        let heard = again.heard.clone().filter(|_| again.has_started());
+        let heard = again.heard.clone().filter(|_| raw.has_started);
         self.node.heard.borrow_mut().extend(heard.clone());
         // The next permit believes by its own time what is later than the run's.
         node.hear(heard.filter(|it| it.is_believed(*now)));

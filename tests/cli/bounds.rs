@@ -204,3 +204,24 @@ fn of_one_pod_two_kib_are_kept() {
         assert_eq!(errors > 0, gives.is_empty(), "{what}");
     }
 }
+
+/// Otherwise a tenant who never ran on a dead node would keep everybody's pods there.
+#[test]
+fn a_pod_with_too_much_text_shows_no_start_that_it_never_had() {
+    let owner = json!({"kind": "K".repeat(950), "name": "n".repeat(950), "uid": "u", "apiVersion": "v".repeat(950)});
+    let written =
+        json!({"manager": "Patroni", "operation": "Update", "time": "2026-01-31T02:59:00Z"});
+    let never = json!({"phase": "Pending"});
+    let started = json!({"phase": "Pending", "startTime": "2026-01-31T00:00:00Z"});
+    let reap = "huebackend-0 reap stuck-on-not-ready-node";
+    let keep = "huebackend-0 manual kubelet-alive";
+    for (status, gives) in [(never, reap), (started, keep)] {
+        let pod = json!({"grace": null, "phase": "Pending", "status": status, "metadata": {"ownerReferences": [owner]}});
+        let holds = json!({"Namespace tenant": {}, "Pod tenant/p": pod, "Lease tenant/l": {"holder": "ds06_1"}});
+        let (report, ..) = measured(&holds);
+        assert_eq!(verdicts(&report), [gives], "a Lease, {status}");
+        let writes = json!({"Namespace tenant": {}, "Pod tenant/p": with(pod, json!({"metadata": {"managedFields": [written]}}))});
+        let (report, ..) = measured(&writes);
+        assert_eq!(verdicts(&report), [gives], "Patroni, {status}");
+    }
+}

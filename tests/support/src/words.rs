@@ -31,7 +31,7 @@
 //!     that is called so.
 //!   - `uses`: the name of a PVC. `ephemeral`: the name of an ephemeral volume. `volume`: the spec of a PersistentVolume, which
 //!     the entry also makes, as well as the PVC, both with the pod's name.
-//!   - `phase`: another than Running.
+//!   - `phase`: another than Running. Its kubelet has started it at the time 0, unless it is Pending.
 //! - `PersistentVolumeClaim`: one that names no volume.
 //!   - `volume`: the volume that it names.
 //!   - `phase`: another than Bound, or Pending if it names no volume.
@@ -252,8 +252,11 @@ impl Said<'_> {
         } else {
             json!({ "nodeName": node })
         };
-        let mut pod =
-            self.laid_over(json!({"metadata": metadata, "spec": spec, "status": {"phase": phase}}));
+        let mut status = json!({"phase": phase});
+        if phase != "Pending" {
+            status["startTime"] = json!("1970-01-01T00:00:00Z");
+        }
+        let mut pod = self.laid_over(json!({"metadata": metadata, "spec": spec, "status": status}));
         let claim = uses.or_else(|| of_its_own.is_some().then(|| name.to_owned()));
         let claim = claim
             .map(|claim| json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}}));
