@@ -253,8 +253,12 @@ impl RememberedNode {
     /// Reports whether the reaped pods may have run alongside their replacements, and no run has told
     /// it yet.
     pub fn needs_you(&self) -> bool {
-        let may_run_twice = [NodeState::BackSameBoot, NodeState::AnotherMachine];
-        may_run_twice.contains(&self.now.state) && self.noted.told.is_none()
+        self.may_have_run_twice() && self.noted.told.is_none()
+    }
+
+    /// Reports whether the reaped pods may have run alongside their replacements.
+    pub fn may_have_run_twice(&self) -> bool {
+        [NodeState::BackSameBoot, NodeState::AnotherMachine].contains(&self.now.state)
     }
 
     /// Returns the node's return, if this run is the first to tell it.

@@ -40,6 +40,8 @@ pub struct Storage {
     /// The `StatefulSet` with the controller's name, whatever its UID. `None` if no `StatefulSet`
     /// controls the pod, or if no verdict depends on it.
     pub set: Option<Read<SetFacts>>,
+    /// The pods of that `StatefulSet`, if they were read. No verdict depends on them.
+    pub copies: Option<Copies>,
 }
 
 /// What a `StatefulSet` means for one of its pods.
@@ -47,7 +49,6 @@ pub struct Storage {
 pub struct SetFacts {
     /// True if it wants a pod of this name. A set that does not exist wants none.
     pub wants: bool,
-    pub copies: Option<Copies>,
     /// The object that controls the set, such as a `ScyllaCluster`: its operator decides about the set's PVCs.
     pub controller: Option<Owner>,
 }

@@ -24,6 +24,10 @@ pub struct NodeFacts {
     pub machine_id: Option<String>,
     /// `status.nodeInfo.systemUUID`, of the hardware or virtual machine; `None` if it is empty.
     pub system_uuid: Option<String>,
+    /// Its first address of the kind `InternalIP`.
+    pub address: Option<Foreign>,
+    /// The end of `spec.providerID`, by which a cloud's console finds the machine.
+    pub machine: Option<Foreign>,
     /// Status of the `Ready` condition.
     pub ready: Ready,
     /// Reason of the `Ready` condition, such as `NodeStatusUnknown`.

@@ -143,7 +143,7 @@ impl Judged {
 
     /// Returns the copies of the pod's `StatefulSet`, if they were read.
     pub fn copies(&self) -> Option<Copies> {
-        self.storage.as_ref()?.set.as_ref()?.as_ref().ok()?.copies
+        self.storage.as_ref()?.copies
     }
 
     /// Lists the volumes to which the pod's PVCs are bound, if they were read.

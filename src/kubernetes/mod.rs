@@ -44,7 +44,7 @@ mod volume;
 
 pub use self::lease::{HolderPod, Holders, LeasesByNode, RawLease};
 pub use self::marks::KOSMOS_PREFIX;
-pub use self::meta::{Malformed, Meta, RawKind, RawList, RawTable, full_name, malformed};
+pub use self::meta::{Malformed, Meta, RawKind, RawList, RawTable, SKIP, full_name, malformed};
 pub use self::node::{CONFIRMED_OFF, NodeObjects, RawNode, roles_named};
 pub use self::pod::{RawPod, StaticPods};
 pub use self::volume::{RawAttachment, RawClaim, RawDriver, RawStatefulSet, RawVolume};

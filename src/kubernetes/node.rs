@@ -17,6 +17,7 @@ use crate::{
     },
     judge::Policy,
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
+    words::Foreign,
 };
 
 /// The prefix of the labels that give a node a role. The taint of a role has the same key.
@@ -67,7 +68,14 @@ raw! {
 
     struct NodeStatus {
         conditions: Vec<Condition>,
+        addresses: Vec<Address>,
         node_info: NodeInfo,
+    }
+
+    struct Address {
+        #[serde(rename = "type")]
+        kind: String,
+        address: String,
     }
 
     struct NodeInfo {
@@ -377,6 +385,12 @@ impl RawNode {
         (said, taints.filter_map(|taint| taint.time_added).max())
     }
 
+    fn address(&self) -> Option<Foreign> {
+        let mut all = self.status.addresses.iter();
+        let internal = all.find(|it| it.kind == "InternalIP")?;
+        given(internal.address.clone()).map(Foreign::from)
+    }
+
     /// Returns the zone that the node's labels name; `None` if they name neither region nor zone.
     fn zone(&self) -> Option<Zone> {
         let labels = &self.metadata.labels;
@@ -434,6 +448,8 @@ impl NodeObjects {
             .into_iter()
             .chain(node.heartbeats(now))
             .collect_vec();
+        let provider = &node.spec.provider_id;
+        let machine = provider.rsplit('/').next().unwrap_or_default();
         let (ready_since, tainted_since) = node.transitions();
         let ready_condition = node.ready_condition();
         let version = &node.status.node_info.kubelet_version;
@@ -442,6 +458,8 @@ impl NodeObjects {
             boot_id: given(node.status.node_info.boot_id.clone()),
             machine_id: given(node.status.node_info.machine_id.clone()),
             system_uuid: given(node.status.node_info.system_uuid.clone()),
+            address: node.address(),
+            machine: given(machine.to_owned()).map(Foreign::from),
             ready: node.ready(),
             ready_reason: ready_condition.and_then(|it| given(it.reason.clone())),
             kubelet_says: ready_condition.and_then(|it| kubelet_says(&it.message)),

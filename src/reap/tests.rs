@@ -787,8 +787,11 @@ async fn volumes_of_which_nobody_knows_move() {
     let cluster = "{Pod shop/db-0: {uses: data}, PersistentVolume pv: {claim: shop/data}}";
     for status in [403, 500] {
         for (args, expected) in [
-            ("--dry-run", "POWER IT OFF before the next run"),
-            (DELETE, "POWER ds06 OFF BEFORE"),
+            (
+                "--dry-run",
+                "Look at the console of ds06 before the next run",
+            ),
+            (DELETE, "POWER OFF ds06 before"),
         ] {
             let fate = move |request: &Request| Fate {
                 fault: (request.kind == Kind::Attachments)

@@ -12,12 +12,14 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     NAMED, NAMES,
-    survey::{Damage, NodeView, PodView, Survey, Volumes},
+    document::Case,
+    head::day,
+    survey::{NodeView, PodView, Survey, Volumes},
 };
 use crate::{
     codes::codes,
     facts::{KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, Uid},
-    history::{NodeState, Reaped},
+    history::{NodeState, Reaped, RememberedSet},
     judge::{Cause, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     outcome::OutcomeCode,
     selector::Target,
@@ -50,34 +52,33 @@ pub enum Advice<'a> {
     ReachMembers { quorum: &'a Quorum },
     #[display("Before you power {nodes} off, ask the other members{ask}: {quorum}, and no spare is left.", ask = if quorum.has_etcd { " (etcdctl endpoint health --cluster, on one of them)" } else { "" })]
     AskMembers {
+        missed: bool,
         quorum: &'a Quorum,
         nodes: Nodes<'a>,
     },
-    #[display("Suspend the CronJob, and reach one of {nodes} by ssh or at its console.")]
-    ReachOne { nodes: Nodes<'a> },
-    #[display(
-        "See what {nodes} have in common, and reach one of them by ssh or at its console. If it runs, repair the switch, the rack or the host, and power nothing off."
-    )]
-    ReachTogether { nodes: Nodes<'a> },
+    #[display("Look at the console of {}.", spot(first))]
+    Reach {
+        first: &'a NodeView<'a>,
+        nodes: Nodes<'a>,
+    },
     #[display("Bring {nodes} back; or power it off, and add a node on which pods can start.")]
     MakeRoom { nodes: Nodes<'a> },
     #[display("See why this is not known, and run again: {what}.")]
     SeeWhatIsNotKnown { what: &'a str },
 
     // A machine lives: repair what fails there.
-    #[display("On {nodes}, {repair}", repair = to_repair(*fault))]
+    #[display("Log in to {}, and {}", alone.map_or_else(|| nodes.to_string(), spot), to_repair(*fault))]
     Repair {
+        missed: bool,
+        alone: Option<&'a NodeView<'a>>,
         fault: Option<KubeletSays>,
         nodes: Nodes<'a>,
     },
-    #[display(
-        "If it runs, repair the network, and delete nothing: the kubelets end their pods themselves. Resume the CronJob when all are Ready: a run deletes on nodes that are still cut off."
-    )]
-    RepairNetwork,
 
     // It cannot be repaired.
-    #[display("Only if that fails, power {nodes} off, which stops what runs there: after {time} of silence the next run force-deletes the pods.", time = human_duration(*silence))]
+    #[display("Only if that fails, power {nodes} off, which stops what runs there: after {time} of silence, a run force-deletes the pods.", time = human_duration(*silence))]
     PowerOffAlive {
+        missed: bool,
         silence: SignedDuration,
         nodes: Nodes<'a>,
     },
@@ -86,74 +87,60 @@ pub enum Advice<'a> {
     )]
     DeleteMember { node: &'a str },
     #[display(
-        "If they are off, power them on again. Only those that are off for good: confirm each that you have SEEN off (book: Confirm that a machine is off)."
-    )]
-    PowerOn,
-    #[display(
         "Only once you have SEEN {node} off, confirm that: the next run deletes its pods. (Each node by its own name.)"
     )]
     ConfirmOneOff { node: &'a str },
 
-    // Other machines can use the volumes of a machine that nobody has seen off.
-    #[display("Have you SEEN {nodes} off? If not, POWER IT OFF NOW, and check for two writers: since {since}, other nodes may use its volumes.", since = clock(*moved))]
-    SeeOff { moved: Timestamp, nodes: Nodes<'a> },
-
-    #[display(
-        "Have you SEEN {nodes} off? If not, POWER IT OFF NOW. What earlier runs deleted there is not known: assume that other nodes use its volumes."
-    )]
-    SeeOffNotKnown { nodes: Nodes<'a> },
-    #[display(
-        "Have you SEEN {nodes} off? If not, POWER IT OFF before the next run: what earlier runs deleted there may run twice."
-    )]
-    SeeOffEarlier { nodes: Nodes<'a> },
+    // A machine that nobody has seen off can write to its volumes beside another one, or its disk is needed.
+    #[display("{}", to_see(nodes, *alone, *volumes, *needs))]
+    SeeMachine {
+        volumes: Volumes,
+        needs: Needs,
+        /// Its only node, unless there are many.
+        alone: Option<&'a NodeView<'a>>,
+        nodes: Nodes<'a>,
+    },
     #[display(
         "Another machine has the name {node}, and nobody saw the old one off: find it, and see that it is off."
     )]
-    FindOldMachine { node: &'a str },
+    FindOldMachine { told: bool, node: &'a str },
 
-    // A machine with data may be booting.
-    #[display("Look at the console of {nodes}. If it is booting, wait: these need its disk: {pods}.", nodes = pods.nodes())]
-    WaitIfItBoots { pods: Pods<'a> },
+    #[display("Once {} off, {}", pods.nodes().are("was", "were"), to_switch_on(pods))]
+    SwitchOn { missed: bool, pods: Pods<'a> },
 
     // A machine may still run.
-    #[display(
-        "If {nodes} is not booting, power it off before you give anything up; its disk keeps its data."
-    )]
-    PowerOffToGiveUp { nodes: Nodes<'a> },
-    #[display(
-        "If the console of {nodes} does not show it booting, POWER IT OFF before the next run, then on again; its disk keeps its data. If you cannot, suspend the CronJob until you can: 6 minutes after the run, two machines may write to the volumes that are attached to {nodes}."
-    )]
-    PowerOffBeforeRun { nodes: Nodes<'a> },
-    #[display("POWER {nodes} OFF BEFORE {time}. From then on, other nodes get the volumes that are attached to it: if {nodes} is still on, two machines may write to them. Waiting for {nodes} is no longer safe. If you cannot, scale what uses them to 0.", time = clock(*moves))]
-    PowerOffBefore { moves: Timestamp, nodes: Nodes<'a> },
-    #[display(
-        "Power off, unless the console shows it booting: {nodes}. Old containers may still run there."
-    )]
+    #[display("Power {nodes} off, unless {} boots: old containers can still run there.", if nodes.0.len() == 1 { "it" } else { "one of them" })]
     PowerOff { nodes: Nodes<'a> },
 
     // Pods may run elsewhere, or twice.
     #[display("{nodes} is a leaf node: repair it, or the link to it. Its own agent then ends {pods}.", nodes = pods.nodes())]
-    RepairLeaf { pods: Pods<'a> },
+    RepairLeaf { missed: bool, pods: Pods<'a> },
     #[display(
         "Look in {cluster} for {pods} BEFORE you repair the link: the repair stops what runs there."
     )]
-    LookInLeafCluster { cluster: &'a str, pods: Pods<'a> },
+    LookInLeafCluster {
+        missed: bool,
+        cluster: &'a str,
+        pods: Pods<'a>,
+    },
     #[display(
-        "Check for two writers (logs, the application's own check of its data), since these may have run on {node} beside their replacements: {pods}. If you find two, stop the application, and check its file system and its data before it writes again. (Exit 5 this time only; kept in the history for 7 days.)"
+        "Let each owner check the data (logs, the application's own check), and keep the backups from before {since}: these can have run on {node} beside their replacements: {pods}. If you find two writers, stop the application before it writes again."
     )]
-    CheckForTwoWriters { node: &'a str, pods: String },
+    CheckForTwoWriters {
+        told: bool,
+        node: &'a str,
+        since: String,
+        pods: String,
+    },
 
     // Nothing else but a machine or its disk helps.
-    #[display("{pods}: two machines would write to one disk if {nodes} is still on. Once you have SEEN it off, confirm that{then}.", then = if *is_enough { ", and the next run reaps" } else { "" }, nodes = pods.nodes())]
-    ConfirmOff { is_enough: bool, pods: Pods<'a> },
-    #[display("Bring {nodes} back with its disk, for what needs it: {pods}.", nodes = pods.nodes())]
-    BringBack { pods: Pods<'a> },
-    #[display("{pods} {verb} down until {nodes} is back. Discard nothing tonight.", nodes = pods.nodes(), verb = pods.verb("is", "are"))]
-    DiscardNothing { pods: Pods<'a> },
+    #[display("Bring {} back: {}", pods.nodes(), to_switch_on(pods))]
+    BringBack { missed: bool, pods: Pods<'a> },
 
     // Something was not deleted, is not back, or was not read.
     #[display("See why {pods} {verb} not deleted [{code}]: {why}", verb = pods.verb("was", "were"))]
     NotDeleted {
+        missed: bool,
         code: OutcomeCode,
         why: String,
         pods: Pods<'a>,
@@ -161,7 +148,11 @@ pub enum Advice<'a> {
     #[display(
         "Not Ready again since pods were deleted: {sets}. Unless another step explains it, see the events of namespace {namespace}."
     )]
-    NotReadyAgain { sets: String, namespace: &'a str },
+    NotReadyAgain {
+        missed: bool,
+        sets: String,
+        namespace: &'a str,
+    },
     #[display("Not read: {first}{others}: {cause}", others = and_more(*more))]
     NotRead {
         first: &'a str,
@@ -169,7 +160,7 @@ pub enum Advice<'a> {
         cause: &'a str,
     },
 
-    // From here on, everything can wait. A machine is lost with its data.
+    // A machine is lost with its data.
     #[display("{pods} {verb} data in {paths} on the disk of {nodes}. Only if that may be lost, delete the pod by hand (book: Data on a dead node).", nodes = pods.nodes(), verb = pods.verb("keeps", "keep"))]
     GiveUpPath { paths: String, pods: Pods<'a> },
     #[display("Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{held} A run {time} later deletes the pod. {again}", held = waits_for(finalizers), time = human_duration(*later), again = made_again(*operator, *unread_set), nodes = pods.nodes())]
@@ -203,19 +194,25 @@ pub enum Advice<'a> {
     #[display(
         "{pods} [{code}]: see why (pod-reaper explain POD), and what to do (book: Three in the morning)."
     )]
-    SeeWhy { code: ReasonCode, pods: Pods<'a> },
+    SeeWhy {
+        missed: bool,
+        code: ReasonCode,
+        pods: Pods<'a>,
+    },
     #[display("{pods} {verb} on a Ready node: see the log of the kubelet of {nodes}.", nodes = pods.nodes(), verb = pods.verb("hangs", "hang"))]
     SeeKubelet { pods: Pods<'a> },
     #[display("{pods}: {why}")]
     SeeCollector { why: String, pods: Pods<'a> },
     #[display("{pods} {verb} held by finalizer {finalizer}{setter}: repair its controller.", setter = prefixed(", set by ", *by), verb = pods.verb("is", "are"))]
     RepairController {
+        missed: bool,
         finalizer: &'a Foreign,
         by: Option<&'a Foreign>,
         pods: Pods<'a>,
     },
     #[display("{pods} {verb} held by finalizer {finalizer}{setter}: repair its controller. Only if that ran on {nodes} or waits for the end of the pod, and you have SEEN {nodes} off, {TAINT}.", setter = prefixed(", set by ", *by), nodes = pods.nodes(), verb = pods.verb("is", "are"))]
     RepairControllerOrTaint {
+        missed: bool,
         finalizer: &'a Foreign,
         by: Option<&'a Foreign>,
         pods: Pods<'a>,
@@ -255,6 +252,39 @@ codes! {
     }
 }
 
+/// Why something cannot wait until working hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Press {
+    /// Something is harmed at a known time.
+    Harm,
+    /// A workload has no other Ready pod, or at most half, or that is not known, and only you can bring it back.
+    Missed,
+    /// Nobody knows which machines live, or live twice.
+    Unsure,
+    /// Something was not read that can be one of these.
+    NotRead,
+}
+
+/// The most nodes of a step, each with the command that confirms it off.
+const CONFIRMED: usize = 5;
+/// For how long a node is opted out that nobody can look at.
+const LOOKED_AWAY: SignedDuration = SignedDuration::from_hours(1);
+/// For how long after a failure a workload that only you can bring back wakes somebody.
+const RINGS: SignedDuration = SignedDuration::from_hours(2);
+
+/// For what a machine that nobody has seen off is looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Needs {
+    /// Pods need its disk.
+    pub disk: bool,
+    /// The mark that it is off lets a run delete pods.
+    pub mark: bool,
+    /// Nothing but the history speaks of it, which alone powers no machine off.
+    pub history_alone: bool,
+    /// A workload of these pods has no other Ready pod, or at most half, or that is not known.
+    pub is_missed: bool,
+}
+
 codes! {
     /// The harm that a command does.
     pub enum Harm {
@@ -274,24 +304,74 @@ pub struct Pods<'a>(pub Vec<&'a PodView<'a>>);
 pub struct Nodes<'a>(pub Vec<&'a str>);
 
 impl<'a> Advice<'a> {
+    /// Returns why it cannot wait until working hours; `None` if it can.
+    pub fn press(&self) -> Option<Press> {
+        Some(match self {
+            Self::KeepData { .. } => Press::Harm,
+            Self::SeeMachine { volumes, needs, .. } => match volumes {
+                Volumes::Stay if needs.is_missed => Press::Missed,
+                Volumes::Stay => return None,
+                Volumes::MayHaveMoved => Press::NotRead,
+                _ => Press::Harm,
+            },
+            Self::LookBeforePowerOff { .. }
+            | Self::ReachMembers { .. }
+            | Self::Reach { .. }
+            | Self::MakeRoom { .. }
+            | Self::DeleteMember { .. }
+            | Self::ConfirmOneOff { .. }
+            | Self::FindOldMachine { told: false, .. }
+            | Self::CheckForTwoWriters { told: false, .. } => Press::Unsure,
+            Self::CorrectFilter
+            | Self::SaveAgain
+            | Self::SeeWhatIsNotKnown { .. }
+            | Self::NotRead { .. } => Press::NotRead,
+            _ if self.clone().missed().is_some_and(|missed| *missed) => Press::Missed,
+            _ => return None,
+        })
+    }
+
+    /// Returns whether a workload of its pods has no other Ready pod, or at most half, or whether that is not known.
+    fn missed(&mut self) -> Option<&mut bool> {
+        match self {
+            Self::AskMembers { missed, .. }
+            | Self::Repair { missed, .. }
+            | Self::PowerOffAlive { missed, .. }
+            | Self::SwitchOn { missed, .. }
+            | Self::RepairLeaf { missed, .. }
+            | Self::LookInLeafCluster { missed, .. }
+            | Self::BringBack { missed, .. }
+            | Self::NotDeleted { missed, .. }
+            | Self::NotReadyAgain { missed, .. }
+            | Self::SeeWhy { missed, .. }
+            | Self::RepairController { missed, .. }
+            | Self::RepairControllerOrTaint { missed, .. } => Some(missed),
+            _ => None,
+        }
+    }
+
     /// Reports how soon it is to be done.
     pub fn when(&self) -> When {
-        match self {
-            Self::GiveUpPath { .. }
-            | Self::GiveUpAndMakeAgain { .. }
-            | Self::GiveUp { .. }
-            | Self::LeaveToOperator { .. }
-            | Self::GiveUpOneByOne { .. }
-            | Self::SeeWhy { .. }
-            | Self::SeeKubelet { .. }
-            | Self::SeeCollector { .. }
-            | Self::RepairController { .. }
-            | Self::RepairControllerOrTaint { .. }
-            | Self::SeeKosmos { .. }
-            | Self::SeeAttachment { .. }
-            | Self::GiveUpForPending { .. }
-            | Self::TaintNode { .. } => When::Later,
-            _ => When::Now,
+        self.press().map_or(When::Later, |_| When::Now)
+    }
+
+    /// Reports whether somebody has to be woken. What only brings a workload back rings for two hours.
+    pub fn rings(&self, survey: &Survey<'_>) -> bool {
+        match self.press() {
+            None => false,
+            Some(Press::Missed) => {
+                let (_, nodes) = self.clone().subject();
+                let mut names = nodes.0.into_iter();
+                let is_old = |name: &str| {
+                    let node = survey.node(name).and_then(|node| node.known);
+                    let since = node.and_then(|node| node.not_ready_since(survey.now));
+                    since.is_some_and(|since| survey.now.duration_since(since) >= RINGS)
+                };
+                !names.all(is_old)
+            }
+            // An empty filter, and what was not read beside Ready nodes, wakes nobody.
+            Some(Press::NotRead) => !survey.down().is_empty() && *self != Self::CorrectFilter,
+            Some(Press::Harm | Press::Unsure) => true,
         }
     }
 
@@ -301,7 +381,6 @@ impl<'a> Advice<'a> {
             Self::GiveUp { .. } | Self::GiveUpForPending { .. } => Some(Harm::Data),
             Self::DeleteMember { .. }
             | Self::ConfirmOneOff { .. }
-            | Self::ConfirmOff { .. }
             | Self::RepairControllerOrTaint { .. }
             | Self::TaintNode { .. } => Some(Harm::Pods),
             _ => None,
@@ -320,7 +399,7 @@ impl<'a> Advice<'a> {
                 let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
                 Some(kubectl.command(&["patch", "pv", volume, "-p", retain]))
             }
-            Self::LookInLeafCluster { cluster, pods } => {
+            Self::LookInLeafCluster { cluster, pods, .. } => {
                 let there = Target {
                     kubeconfig: Some(format!("{cluster}.kubeconfig").into()),
                     context: None,
@@ -331,7 +410,6 @@ impl<'a> Advice<'a> {
             }
             Self::DeleteMember { node } => kubectl.delete_node(survey.node(node)?.known?),
             Self::ConfirmOneOff { node } => kubectl.confirm_off(survey.node(node)?.known?),
-            Self::ConfirmOff { pods, .. } => kubectl.confirm_off(pods.node(survey)?.known?),
             Self::NotReadyAgain { namespace, .. } => {
                 let words = ["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"];
                 Some(kubectl.command(&words))
@@ -381,16 +459,99 @@ impl<'a> Advice<'a> {
         (pods.clone(), nodes.unwrap_or_else(|| pods.nodes()))
     }
 
+    /// Lists what one may find, and what to do then.
+    pub fn cases(&self, survey: &Survey<'_>) -> Vec<Case> {
+        let case = |found, what: String| Case {
+            found,
+            what,
+            commands: Vec::new(),
+            harms: None,
+        };
+        let is_supposed = !survey.settings.task.suppose_dead().is_empty();
+        let confirm = |names: &[&str], what: &str| {
+            let known = names.iter().filter_map(|name| survey.node(name)?.known);
+            let known = known.filter(|_| !is_supposed).take(CONFIRMED);
+            let commands = known
+                .filter_map(|node| survey.kubectl.confirm_off(node))
+                .collect_vec();
+            let and_so_on = if names.len() > commands.len() && !is_supposed {
+                " And so on: pod-reaper explain POD has the command of each node."
+            } else {
+                ""
+            };
+            Case {
+                harms: (!commands.is_empty()).then_some(Harm::Pods),
+                commands,
+                ..case("Off", format!("{what}{and_so_on}"))
+            }
+        };
+        match self {
+            Self::Reach { nodes, .. } => vec![
+                case("Answers", "repair the network. Power nothing off, and delete nothing: the kubelets end their pods themselves.".to_owned()),
+                confirm(&nodes.0, "look at the others. Confirm only those that you found off; a run then deletes on them."),
+            ],
+            Self::SeeMachine { nodes, needs, .. } if needs.history_alone => {
+                vec![confirm(&nodes.0, "confirm that.")]
+            }
+            Self::SeeMachine { volumes, needs, nodes, .. } => {
+                let names = &nodes.0;
+                let on_disk = survey.select(|pod| {
+                    pod.returns && pod.judged.pod.node.as_deref().is_some_and(|node| names.contains(&node))
+                });
+                let needed = on_disk.map(|pods| {
+                    format!("{pods} {} its disk.", pods.verb("needs", "need"))
+                });
+                let then_on = if needs.disk { ", then on again: its disk keeps its data" } else { "" };
+                let confirmed = if needs.mark { ", and confirm" } else { then_on };
+                let mut cases = vec![
+                    case("Boots", format!("leave it on. {}", needed.unwrap_or_else(|| "Its old containers have ended.".to_owned()))),
+                    case("Answers", format!("log in, and restart the kubelet. If its node is not Ready 2 minutes later, power the machine off{confirmed}.")),
+                ];
+                let moves = *volumes != Volumes::Stay;
+                cases.push(if moves {
+                    case("Frozen", "POWER THE MACHINE OFF, and confirm. Otherwise two machines can write to these volumes, unless the storage prevents it.".to_owned())
+                } else {
+                    case("Frozen", format!("power it off{confirmed}."))
+                });
+                cases.push(if needs.mark {
+                    confirm(names, "confirm that.")
+                } else {
+                    case("Off", "switch it on again: its disk keeps its data.".to_owned())
+                });
+                if matches!(volumes, Volumes::MoveAfterRun { .. }) {
+                    let until = survey.now.saturating_add(LOOKED_AWAY).unwrap_or(survey.now);
+                    let commands = names.iter().filter_map(|name| {
+                        let node = survey.node(name)?.known.filter(|_| !is_supposed && names.len() == 1)?;
+                        Some(survey.kubectl.opt_out(node, until))
+                    });
+                    let commands = commands.collect();
+                    let what = format!("opt {} out of runs until {}.", Nodes(names.clone()), clock(until));
+                    cases.push(Case { commands, ..case("Cannot look", what) });
+                } else if moves {
+                    let using = survey.select(|pod| pod.moves_a_volume() && pod.judged.pod.node.as_deref().is_some_and(|node| names.contains(&node)));
+                    let owners = using.iter().flat_map(|pods| &pods.0);
+                    let owners = owners.filter_map(|pod| {
+                        let owner = pod.judged.pod.workload.as_ref()?;
+                        Some(format!("{} {}/{}", owner.kind, pod.judged.pod.namespace, owner.name))
+                    });
+                    let owners = owners.unique().collect_vec();
+                    let which = prefixed(": ", Some(listed(&owners, NAMES)).filter(|it| !it.is_empty()));
+                    cases.push(case("Cannot look", format!("stop what uses these volumes, each by its owner{which}.")));
+                }
+                cases
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns the pods that it is about, if it is about pods.
     fn pods(&mut self) -> Option<&mut Pods<'a>> {
         match self {
             Self::KeepData { pods, .. }
-            | Self::WaitIfItBoots { pods }
-            | Self::RepairLeaf { pods }
+            | Self::SwitchOn { pods, .. }
+            | Self::RepairLeaf { pods, .. }
             | Self::LookInLeafCluster { pods, .. }
-            | Self::ConfirmOff { pods, .. }
-            | Self::BringBack { pods }
-            | Self::DiscardNothing { pods }
+            | Self::BringBack { pods, .. }
             | Self::NotDeleted { pods, .. }
             | Self::GiveUpPath { pods, .. }
             | Self::GiveUpAndMakeAgain { pods, .. }
@@ -413,16 +574,10 @@ impl<'a> Advice<'a> {
         match self {
             Self::LookBeforePowerOff { nodes }
             | Self::AskMembers { nodes, .. }
-            | Self::ReachOne { nodes }
             | Self::MakeRoom { nodes }
             | Self::Repair { nodes, .. }
             | Self::PowerOffAlive { nodes, .. }
-            | Self::SeeOff { nodes, .. }
-            | Self::SeeOffNotKnown { nodes }
-            | Self::SeeOffEarlier { nodes }
-            | Self::PowerOffToGiveUp { nodes }
-            | Self::PowerOffBeforeRun { nodes }
-            | Self::PowerOffBefore { nodes, .. }
+            | Self::SeeMachine { nodes, .. }
             | Self::PowerOff { nodes } => Some(nodes),
             _ => None,
         }
@@ -455,7 +610,7 @@ impl<'a> Pods<'a> {
         )
     }
 
-    fn verb(&self, singular: &'static str, plural: &'static str) -> &'static str {
+    pub fn verb(&self, singular: &'static str, plural: &'static str) -> &'static str {
         if self.0.len() == 1 { singular } else { plural }
     }
 
@@ -473,11 +628,18 @@ impl Display for Pods<'_> {
             return write!(f, "{}", pods.iter().map(|pod| pod.name()).format(", "));
         }
         write!(f, "{} pods", pods.len())?;
-        let mut alike = pods.iter().map(|pod| (pod.verdict(), pod.code()));
+        let mut alike = pods.iter().map(|pod| (pod.fate, pod.fate_code()));
         match alike.all_equal_value() {
             Ok((Verdict::Manual, code)) => write!(f, " [{code}]"),
             _ => Ok(()),
         }
+    }
+}
+
+impl Nodes<'_> {
+    /// Names them with a verb.
+    fn are(&self, one: &str, many: &str) -> String {
+        format!("{self} {}", if self.0.len() == 1 { one } else { many })
     }
 }
 
@@ -513,17 +675,7 @@ pub fn of<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
             pods: Pods(given_up),
         });
     }
-    // If only one pod is there to wait for, the look at its node says so.
-    let is_said =
-        |advice: &Advice<'_>| matches!(advice, Advice::WaitIfItBoots { pods } if pods.0.len() == 1);
-    let is_alone = |pod: &&PodView<'_>| {
-        pod.is_local() && pod.damage == Damage::NoOtherReady && !pod.is_on_held_node
-    };
-    let alone = survey.pods.iter().filter(is_alone).collect_vec();
-    if !alone.is_empty() && !all.iter().any(is_said) {
-        all.push(Advice::DiscardNothing { pods: Pods(alone) });
-    }
-    all.sort();
+    all.sort_by_key(|advice| advice.when() == When::Later);
     all
 }
 
@@ -536,23 +688,30 @@ pub fn of_one<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a
 
 /// Joins the same advice about several pods or nodes, and sorts it.
 fn joined_up<'a>(all: impl Iterator<Item = Advice<'a>>) -> Vec<Advice<'a>> {
-    let mut subjects = BTreeMap::<Advice<'a>, (Pods<'a>, Nodes<'a>)>::new();
+    let mut subjects = BTreeMap::<Advice<'a>, (bool, Pods<'a>, Nodes<'a>)>::new();
     for mut advice in all {
+        let is_missed = advice.missed().is_some_and(std::mem::take);
         let pods = advice.pods().map(std::mem::take).unwrap_or_default();
         let nodes = advice.nodes().map(std::mem::take).unwrap_or_default();
         let subject = subjects.entry(advice).or_default();
-        subject.0.0.extend(pods.0);
-        subject.1.0.extend(nodes.0);
+        subject.0 |= is_missed;
+        subject.1.0.extend(pods.0);
+        subject.2.0.extend(nodes.0);
     }
-    let advice = subjects.into_iter().map(|(mut advice, (pods, nodes))| {
-        if let Some(none) = advice.pods() {
-            *none = pods;
-        }
-        if let Some(none) = advice.nodes() {
-            *none = nodes;
-        }
-        advice
-    });
+    let advice = subjects
+        .into_iter()
+        .map(|(mut advice, (is_missed, pods, nodes))| {
+            if let Some(missed) = advice.missed() {
+                *missed = is_missed;
+            }
+            if let Some(none) = advice.pods() {
+                *none = pods;
+            }
+            if let Some(none) = advice.nodes() {
+                *none = nodes;
+            }
+            advice
+        });
     advice.collect()
 }
 
@@ -563,24 +722,21 @@ fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     all.extend(survey.unmatched.is_some().then_some(Advice::CorrectFilter));
     all.extend(survey.incomplete.is_some().then_some(Advice::SaveAgain));
     match survey.limit() {
-        Some(Limit::MassOutage(_)) => all.extend([
-            Advice::ReachOne { nodes: down() },
-            Advice::RepairNetwork,
-            Advice::PowerOn,
-        ]),
+        Some(Limit::MassOutage(_)) => all.extend(reach(survey, survey.machines_down())),
         Some(Limit::NoRoom(_)) => all.push(Advice::MakeRoom { nodes: down() }),
         Some(Limit::Unread(what)) => all.push(Advice::SeeWhatIsNotKnown { what }),
         Some(Limit::FailedTogether { .. }) => {
-            for (_, nodes) in &survey.together {
-                let each = nodes.iter().take(NAMED);
-                all.extend(each.map(|node| Advice::ConfirmOneOff { node }));
-                let nodes = Nodes(nodes.clone());
-                all.push(Advice::ReachTogether { nodes });
-            }
+            let groups = survey.together.iter();
+            all.extend(groups.filter_map(|(_, nodes)| reach(survey, nodes.clone())));
         }
         Some(Limit::OverCap(_)) | None => {}
     }
-    for node in survey.came_back() {
+    let returned = survey
+        .remembered
+        .iter()
+        .filter(|node| node.may_have_run_twice());
+    for node in returned {
+        let told = !node.needs_you();
         let is_suspect = |it: &&Reaped| it.attached || !it.is_replaced_early();
         let mut pods = node.noted.pods.iter().filter(is_suspect).collect_vec();
         if pods.is_empty() {
@@ -588,15 +744,19 @@ fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         }
         if node.now.state == NodeState::AnotherMachine {
             let node = &node.noted.node;
-            all.push(Advice::FindOldMachine { node });
+            all.push(Advice::FindOldMachine { told, node });
         }
         all.push(Advice::CheckForTwoWriters {
+            told,
             node: &node.noted.node,
+            since: day(survey, node.noted.first_reap),
             pods: listed(&pods, NAMES),
         });
     }
     let sets = survey.not_ready_again();
+    let is_missed = |set: &&RememberedSet| set.copies.is_some_and(|it| it.ready <= it.wanted / 2);
     all.extend(sets.first().map(|worst| Advice::NotReadyAgain {
+        missed: sets.iter().any(is_missed),
         sets: listed(&sets, NAMED),
         namespace: &worst.namespace,
     }));
@@ -628,6 +788,13 @@ fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     all
 }
 
+/// Returns the look at the first of nodes of which nobody knows whether they live.
+fn reach<'a>(survey: &'a Survey<'a>, nodes: Vec<&'a str>) -> Option<Advice<'a>> {
+    let first = survey.node(nodes.first()?)?;
+    let nodes = Nodes(nodes);
+    Some(Advice::Reach { first, nodes })
+}
+
 /// Lists what to do about a node because of these pods on it. Nothing in the list contradicts its state: a node that is
 /// alive, fenced, being deleted, no machine or a needed member of etcd is never powered off.
 fn of_node<'a>(
@@ -648,48 +815,85 @@ fn of_node<'a>(
         }
     }
     if asks(ReasonCode::KubeletAlive) {
+        let missed = pods.iter().any(|pod| pod.is_missed());
         let says = |known: &&NodeFacts| known.ready == Ready::False;
         let known = node.known.filter(says);
         all.push(Advice::Repair {
+            missed,
+            alone: Some(node),
             fault: known.and_then(|node| node.kubelet_says),
             nodes: nodes(),
         });
         let silence = survey.settings.policy.silent_after();
         all.push(Advice::PowerOffAlive {
+            missed,
             silence,
             nodes: nodes(),
         });
     }
-    if !node.is_suspect() || !pods.iter().any(|pod| pod.wants_node_off()) {
+    let on_disk = pods.iter().copied().filter(|pod| pod.returns).collect_vec();
+    let missed = on_disk
+        .iter()
+        .copied()
+        .filter(|pod| pod.is_missed())
+        .collect_vec();
+    // A page names those that are missed, if there are some.
+    let back = if missed.is_empty() { &on_disk } else { &missed };
+    let back = (!back.is_empty()).then(|| (!missed.is_empty(), Pods(back.clone())));
+    if !node.is_suspect() || node.held.is_some() {
+        all.extend(
+            back.filter(|_| node.held.is_none())
+                .map(|(missed, pods)| Advice::BringBack { missed, pods }),
+        );
         return all;
     }
-    if let Some(quorum) = node.quorum().filter(|it| it.has_no_spare()) {
-        let nodes = nodes();
-        all.push(Advice::AskMembers { quorum, nodes });
+    if node.volumes != Volumes::Stay {
+        all.extend(back.map(|(missed, pods)| Advice::SwitchOn { missed, pods }));
     }
-    let before = |moves| Advice::PowerOffBefore {
-        moves,
-        nodes: nodes(),
-    };
+    let has_moved = matches!(
+        node.volumes,
+        Volumes::MovedAt(_) | Volumes::MoveAt(_) | Volumes::MayHaveMoved
+    );
+    let wants_off = pods.iter().any(|pod| pod.wants_node_off());
+    if !wants_off && !has_moved {
+        let quorum = node.quorum().filter(|it| it.has_no_spare());
+        all.extend(quorum.map(|quorum| Advice::AskMembers {
+            missed: false,
+            quorum,
+            nodes: nodes(),
+        }));
+        return all;
+    }
     let is_control_plane = node.known.is_some_and(|node| node.roles.control_plane);
-    all.push(match node.volumes {
+    let asks_for_mark = |pod: &&&PodView<'_>| pod.asks().contains(&ReasonCode::SharedDisk);
+    let needs = Needs {
+        disk: !on_disk.is_empty(),
+        history_alone: !wants_off,
+        mark: node.volumes != Volumes::Stay || pods.iter().any(|pod| asks_for_mark(&pod)),
+        is_missed: !missed.is_empty()
+            || pods.iter().filter(asks_for_mark).any(|pod| pod.is_missed()),
+    };
+    let look = match node.volumes {
         _ if is_control_plane && survey.control_plane_is_unsure => {
             Advice::LookBeforePowerOff { nodes: nodes() }
         }
-        Volumes::MovedAt(moved) => Advice::SeeOff {
-            moved,
+        Volumes::Stay if !needs.disk && !needs.mark => Advice::PowerOff { nodes: nodes() },
+        volumes => Advice::SeeMachine {
+            volumes,
+            needs,
+            alone: (survey.suspects <= NAMED).then_some(node),
             nodes: nodes(),
         },
-        // What was not read may be attached.
-        Volumes::MoveAt(moves) | Volumes::MayMove(Some(moves)) => before(moves),
-        Volumes::MayHaveMoved => Advice::SeeOffNotKnown { nodes: nodes() },
-        _ if node.was_acted_on_earlier => Advice::SeeOffEarlier { nodes: nodes() },
-        _ if !node.is_reaped => Advice::PowerOffToGiveUp { nodes: nodes() },
-        Volumes::Stay => Advice::PowerOff { nodes: nodes() },
-        Volumes::MayMove(None) | Volumes::MoveAfterRun => {
-            Advice::PowerOffBeforeRun { nodes: nodes() }
-        }
-    });
+    };
+    if let Some(quorum) = node.quorum().filter(|it| it.has_no_spare()) {
+        let (missed, nodes) = (look.press().is_some(), nodes());
+        all.push(Advice::AskMembers {
+            missed,
+            quorum,
+            nodes,
+        });
+    }
+    all.push(look);
     all
 }
 
@@ -699,7 +903,8 @@ fn of_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> {
     let pods = || Pods(vec![pod]);
     let mut all = Vec::new();
     // The volume of a PVC that somebody deleted before the node failed goes with the pod.
-    all.extend(judged.reason.ties.iter().filter_map(|tie| {
+    let missed = pod.is_missed();
+    all.extend(pod.reason.ties.iter().filter_map(|tie| {
         let TieKind::Goes(Wanted::Deleted(_) | Wanted::DeletedAndHeld { .. }) = tie.kind else {
             return None;
         };
@@ -711,6 +916,7 @@ fn of_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> {
     }));
     let failure = pod.outcome.filter(|outcome| outcome.code().is_failure());
     all.extend(failure.map(|outcome| Advice::NotDeleted {
+        missed,
         code: outcome.code(),
         why: outcome.sentence(),
         pods: pods(),
@@ -728,13 +934,16 @@ fn of_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> {
     }
     let is_said_of_node = pod.wants_node_off()
         && survey.node_of(pod).is_some_and(NodeView::is_suspect)
-        || [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&pod.code());
+        || [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&pod.fate_code());
     if all.is_empty() && !pod.asks().is_empty() && !is_said_of_node {
-        let code = judged.reason.code();
-        all.push(Advice::SeeWhy { code, pods: pods() });
+        let code = pod.fate_code();
+        all.push(Advice::SeeWhy {
+            missed,
+            code,
+            pods: pods(),
+        });
     }
-    let is_at_rest =
-        [ReasonCode::LocalVolume, ReasonCode::HostPath].contains(&judged.reason.code());
+    let is_at_rest = [ReasonCode::LocalVolume, ReasonCode::HostPath].contains(&pod.fate_code());
     let node = survey.node_of(pod).filter(|_| is_at_rest);
     if node.is_some_and(|node| node.may_taint) {
         all.push(Advice::TaintNode { pods: pods() });
@@ -750,9 +959,11 @@ fn of_reason<'a>(
     code: ReasonCode,
 ) -> Vec<Advice<'a>> {
     let pods = || Pods(vec![pod]);
+    let missed = pod.is_missed();
     let facts = &pod.judged.pod;
     match code {
-        ReasonCode::EtcdMember | ReasonCode::KubeletAlive => Vec::new(),
+        // Their node's steps say what to do.
+        ReasonCode::EtcdMember | ReasonCode::KubeletAlive | ReasonCode::SharedDisk => Vec::new(),
         ReasonCode::Finalizers => {
             let finalizers = facts
                 .holding_finalizers(pod.node.is_some())
@@ -761,11 +972,13 @@ fn of_reason<'a>(
                     let pods = pods();
                     match pod.node {
                         Some(_) => Advice::RepairControllerOrTaint {
+                            missed,
                             finalizer,
                             by,
                             pods,
                         },
                         None => Advice::RepairController {
+                            missed,
                             finalizer,
                             by,
                             pods,
@@ -779,6 +992,7 @@ fn of_reason<'a>(
             let cluster = leaf.and_then(|leaf| leaf.cluster.as_deref());
             vec![
                 Advice::LookInLeafCluster {
+                    missed,
                     cluster: cluster.unwrap_or("the leaf cluster"),
                     pods: pods(),
                 },
@@ -786,49 +1000,28 @@ fn of_reason<'a>(
             ]
         }
         ReasonCode::VirtualNode | ReasonCode::EdgeNode | ReasonCode::LeafNode => {
-            vec![Advice::RepairLeaf { pods: pods() }]
+            vec![Advice::RepairLeaf {
+                missed,
+                pods: pods(),
+            }]
         }
         ReasonCode::LocalVolume => {
-            let ties = pod.judged.reason.ties.iter();
-            let mut all = ties
-                .filter_map(|tie| of_tie(survey, pod, tie))
-                .collect_vec();
-            all.extend(bring_back(survey, pod));
-            all
+            let ties = pod.reason.ties.iter();
+            ties.filter_map(|tie| of_tie(survey, pod, tie)).collect()
         }
         ReasonCode::HostPath => {
             let paths = facts.host_paths.iter().join(", ");
-            let mut all = vec![Advice::GiveUpPath {
+            vec![Advice::GiveUpPath {
                 paths,
                 pods: pods(),
-            }];
-            all.extend(bring_back(survey, pod));
-            all
+            }]
         }
-        // A mark is enough only if no other rule keeps the pod.
-        ReasonCode::SharedDisk => vec![Advice::ConfirmOff {
-            is_enough: pod.judged.reason.asks == [code],
+        _ => vec![Advice::SeeWhy {
+            missed,
+            code,
             pods: pods(),
         }],
-        _ => vec![Advice::SeeWhy { code, pods: pods() }],
     }
-}
-
-/// Returns what brings a pod back with its data.
-fn bring_back<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>) -> Option<Advice<'a>> {
-    if !pod.returns {
-        return None;
-    }
-    let pods = Pods(vec![pod]);
-    // A machine that is known to be off, or that nobody may power off yet, is not looked at.
-    let node = survey.node_of(pod)?;
-    let is_sure = !node.known?.roles.control_plane || !survey.control_plane_is_unsure;
-    let is_on = node.is_suspect() && is_sure;
-    Some(if is_on {
-        Advice::WaitIfItBoots { pods }
-    } else {
-        Advice::BringBack { pods }
-    })
 }
 
 /// Returns what to do about a PVC whose volume other nodes do not reach.
@@ -839,7 +1032,8 @@ fn of_tie<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, tie: &'a Tie) -> Option
     match tie.kind {
         TieKind::Confined(_) => {
             let code = ReasonCode::LocalVolume;
-            return Some(Advice::SeeWhy { code, pods });
+            let missed = pod.is_missed();
+            return Some(Advice::SeeWhy { missed, code, pods });
         }
         TieKind::Pinned(_) if claim.is_none_or(|it| it.read.deletion.is_none()) => {}
         _ => return None,
@@ -886,25 +1080,22 @@ pub fn never(survey: &Survey<'_>, pods: &[&PodView<'_>]) -> Vec<String> {
         [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&pod.code())
     };
     let members = of(&|pod| pod.code() == ReasonCode::EtcdMember);
-    let needs_you = |pod: &PodView<'_>| pod.verdict() == Verdict::Manual && !is_alive(pod);
+    let needs_you = |pod: &PodView<'_>| pod.fate == Verdict::Manual && !is_alive(pod);
     // The steps for these reasons delete the pod by hand.
     let by_hand = [ReasonCode::HostPath, ReasonCode::OwnerKind];
     let is_kept = |pod: &PodView<'_>| {
-        let mut codes = pod.judged.reason.asks.iter().copied().chain([pod.code()]);
+        let mut codes = pod.reason.asks.iter().copied().chain([pod.fate_code()]);
         needs_you(pod) && !codes.any(|code| by_hand.contains(&code))
     };
-    let moves_late = of(&|pod| {
+    let moves = of(&|pod| {
         let node = survey.node_of(pod);
-        pod.verdict() == Verdict::Reap
-            && pod.detaches_late
-            && node.is_some_and(NodeView::is_suspect)
+        pod.moves_a_volume() && node.is_some_and(NodeView::is_suspect)
     });
     let option = match survey.limit() {
         Some(Limit::MassOutage(_)) => Some("--max-not-ready-percent=100"),
         Some(Limit::FailedTogether { .. }) => Some("--max-failed-together=0"),
         _ => None,
     };
-    let late = moves_late.filter(|_| of(&needs_you).is_none());
     let texts = [
         members.map(|pods| {
             let quorums = pods.0.iter().filter_map(|pod| pod.node?.quorum.as_deref());
@@ -914,10 +1105,73 @@ pub fn never(survey: &Survey<'_>, pods: &[&PodView<'_>]) -> Vec<String> {
         option.map(|option| format!("set {option} or force-delete a pod before you know that these nodes are off.")),
         of(&is_alive).map(|_| "force-delete pods on a machine that is alive: they would run twice.".to_owned()),
         of(&is_kept).map(|pods| format!("force-delete pods that need you: {pods}.")),
-        of(&needs_you).map(|_| "strip finalizers, or delete VolumeAttachments.".to_owned()),
-        late.map(|pods| format!("delete a VolumeAttachment: if {} is still on, two machines would write to its volume.", pods.nodes())),
+        of(&needs_you).map(|_| match &moves {
+            Some(_) => "strip a finalizer.".to_owned(),
+            None => "strip a finalizer, or delete a VolumeAttachment.".to_owned(),
+        }),
+        moves.map(|pods| format!("force-delete pods that a run deletes, or delete a VolumeAttachment, before {} off.", pods.nodes().are("is", "are"))),
     ];
     texts.into_iter().flatten().collect()
+}
+
+/// Says that machines are switched on for their disks.
+fn to_switch_on(pods: &Pods<'_>) -> String {
+    let [them, their] = match pods.nodes().0.len() {
+        1 => ["it", "its disk"],
+        _ => ["them", "their disks"],
+    };
+    let need = pods.verb("needs", "need");
+    format!("switch {them} on again: {pods} {need} {their}. Discard nothing tonight.")
+}
+
+/// Names a machine with what finds its console: its address, its zone, and the end of its provider ID.
+fn spot(node: &NodeView<'_>) -> String {
+    let known = node.known.into_iter();
+    let words = known.flat_map(|node| {
+        let zone = node.zone.as_ref().and_then(|zone| zone.0[1].as_deref());
+        let zone = zone.map(|zone| format!("zone {}", Foreign::<60>::from(zone)));
+        let [address, machine] =
+            [&node.address, &node.machine].map(|it| it.as_ref().map(Foreign::to_string));
+        [address, zone, machine].into_iter().flatten()
+    });
+    let words = joined(words, ", ").map(|words| format!("({words})"));
+    node.name.to_owned() + &prefixed(" ", words)
+}
+
+/// Says which machine to look at, and by when.
+fn to_see(
+    nodes: &Nodes<'_>,
+    alone: Option<&NodeView<'_>>,
+    volumes: Volumes,
+    needs: Needs,
+) -> String {
+    let spot = alone.map_or_else(|| nodes.to_string(), spot);
+    let whose = if nodes.0.len() == 1 { "its" } else { "their" };
+    let can_write = format!(
+        "other nodes can use {whose} volumes, and two machines can write to them, unless the storage prevents it"
+    );
+    let (head, is_on) = match nodes.0.len() {
+        _ if needs.history_alone => ("See that the machine is off:", ""),
+        1 => ("POWER OFF", " if it answers or is frozen"),
+        _ => ("POWER OFF", " if they answer or are frozen"),
+    };
+    match volumes {
+        Volumes::MovedAt(at) => format!("{head} {spot}{is_on}: since {}, {can_write}.", clock(at)),
+        Volumes::MayHaveMoved => format!(
+            "{head} {spot}{is_on}. What earlier runs deleted there is not known: assume that {can_write}."
+        ),
+        Volumes::MoveAt(at) => format!(
+            "{head} {spot} before {}{is_on}. From then on, {can_write}. Waiting for {nodes} is no longer safe.",
+            clock(at)
+        ),
+        Volumes::MoveAfterRun { from: Some(at), .. } => {
+            format!("Look at the console of {spot} before {}.", clock(at))
+        }
+        Volumes::MoveAfterRun { from: None, .. } => {
+            format!("Look at the console of {spot} before the next run.")
+        }
+        Volumes::Stay => format!("Look at the console of {spot}."),
+    }
 }
 
 /// Says how to find the machine that the API server may need. No step powers one off.

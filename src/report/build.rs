@@ -38,8 +38,7 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
         .iter()
         .filter_map(|it| all.get(&it.pod.uid).copied());
     let selected = survey
-        .pods
-        .iter()
+        .terminating()
         .filter(|pod| asked.is_none_or(|(_, it)| it == Some(*pod)));
     let selected = selected.collect_vec();
     let mut nodes = survey
@@ -69,7 +68,7 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
             reason: limit.code(),
             detail: limits.unique().join("; "),
             zones: plan.zones.keys().map(Zone::to_string).collect(),
-            held: survey.pods.iter().filter(|pod| pod.is_held()).count(),
+            held: survey.terminating().filter(|pod| pod.is_held()).count(),
         }),
         headline: match asked {
             Some((pod, _)) => explained::headline(survey, pod),
@@ -171,7 +170,8 @@ fn node(survey: &Survey<'_>, node: &NodeView<'_>) -> Option<NodeEntry> {
     if node.known.is_none() && node.state != Some(State::Unread) || node.state.is_none() {
         return None;
     }
-    let pods = node.pods.iter().map(|place| survey.pods[*place].verdict());
+    let pods = node.pods.iter().map(|place| &survey.pods[*place]);
+    let pods = pods.filter(|pod| pod.is_evicted).map(PodView::verdict);
     let entry = NodeEntry {
         name: node.name.to_owned(),
         ready: "unread",

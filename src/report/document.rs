@@ -57,6 +57,22 @@ entry! {
         pub pods: Vec<String>,
         /// The nodes that it is about.
         pub nodes: Vec<String>,
+        /// What you may find, and what to do then.
+        pub cases: Vec<Case>,
+    }
+}
+
+entry! {
+    /// What you may find when you look at a machine.
+    pub struct Case as "CaseEntry" {
+        /// What it is, in a word or two.
+        pub found: &'static str,
+        /// What to do then.
+        pub what: String,
+        /// What to paste, where there is something: a line for each node.
+        pub commands: Vec<String>,
+        /// The harm that the commands do; null if they do none.
+        pub harms: Option<Harm>,
     }
 }
 

@@ -5,9 +5,9 @@ use itertools::Itertools as _;
 use super::{
     advice, build,
     document::{Document, Kind, Section, Tone},
-    head::{self, day},
+    head::{self, dated},
     page,
-    survey::{PodView, Survey, full_name},
+    survey::{PodView, SecondWriter, Survey, full_name},
     types::PodEntry,
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 
 /// Returns what each rule saw of the pod; none if it is not Terminating.
 pub fn rules(survey: &Survey<'_>, pod: &PodFacts) -> Vec<Evaluation> {
-    let Some(judged) = survey.pods.iter().find(|it| it.judged.pod.uid == pod.uid) else {
+    let Some(judged) = survey.terminating().find(|it| it.judged.pod.uid == pod.uid) else {
         return Vec::new();
     };
     let mut rules = survey.rules(judged.judged);
@@ -32,7 +32,7 @@ pub fn rules(survey: &Survey<'_>, pod: &PodFacts) -> Vec<Evaluation> {
 
 /// Returns the entry of the pod.
 pub fn entry(survey: &Survey<'_>, pod: &PodFacts) -> PodEntry {
-    let in_plan = survey.pods.iter().find(|it| it.judged.pod.uid == pod.uid);
+    let in_plan = survey.terminating().find(|it| it.judged.pod.uid == pod.uid);
     let left_out = |detail: String| PodEntry {
         overdue_seconds: in_plan.map(|it| it.overdue.as_secs()),
         detail,
@@ -80,7 +80,7 @@ pub fn document<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Document {
         Section::of_texts(Kind::Head, heading, Tone::Plain, text)
     };
     let steps = asked.map(|pod| page::steps_of_one(survey, pod));
-    let [now, later] = Section::of_steps("DO", steps.unwrap_or_default());
+    let [now, later] = Section::of_steps("NOW", steps.unwrap_or_default());
     let never = asked.map(|pod| page::never(survey, &[pod]));
     let node = pod.node.as_ref().and_then(|name| survey.node(name));
     let state = node.and_then(|node| Some(head::says(survey, node.state.as_ref()?, &[node])));
@@ -117,7 +117,7 @@ pub fn document<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Document {
     Document {
         title: format!("{} · {}", full_name(pod), verdict(survey, pod)),
         headline: headline(survey, pod),
-        about: format!("EXPLAIN{source} at {}", day(survey.now)),
+        about: format!("EXPLAIN{source} at {}", dated(survey.now)),
         sections: sections.into(),
     }
     .without_empty()
@@ -149,9 +149,10 @@ fn overdue(survey: &Survey<'_>, pod: &PodView<'_>) -> Option<String> {
 
 pub fn by_itself(pod: &PodView<'_>) -> String {
     let node = pod.judged.pod.node.as_deref().unwrap_or("its node");
-    match (pod.from, pod.verdict()) {
-        (Some(from), _) => format!("A run may delete it from {} on.", advice::clock(from)),
-        (None, Verdict::Reap) if pod.detaches_late => {
+    let from = pod.from.filter(|_| pod.fate == Verdict::Reap);
+    match (from, pod.fate) {
+        (Some(from), _) => format!("A run can delete it from {} on.", advice::clock(from)),
+        (None, Verdict::Reap) if pod.second_writer == SecondWriter::AfterSixMinutes => {
             "The next run deletes it. Another node gets its volume up to 6 minutes later."
                 .to_owned()
         }

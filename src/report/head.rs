@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use super::{
     NAMED, NAMES,
     advice::{Pods, clock},
-    survey::{Damage, NodeView, PodView, State, Survey, TOGETHER, Volumes, full_name},
+    survey::{
+        Damage, NodeView, PodView, SecondWriter, State, Survey, TOGETHER, Volumes, full_name,
+    },
 };
 use crate::{
     facts::NodeFacts,
@@ -55,16 +57,31 @@ pub fn title(survey: &Survey<'_>) -> String {
             .collect_vec();
         (!names.is_empty()).then(|| format!("{} {what}", listed(&names, NAMED)))
     };
-    let needs = survey.select(|pod| pod.verdict() == Verdict::Manual);
+    let needs = survey.select(|pod| pod.fate == Verdict::Manual);
+    let act = deadline(survey, &survey.nodes.iter().collect_vec());
     let alone = survey.local(Damage::NoOtherReady);
     let parts = [
         named(false, "down"),
+        act.map(|at| format!("act before {}", clock(at))),
         named(true, "cut off"),
         alone.map(|pods| format!("{} without another Ready", pods.0.len())),
         needs.map(|pods| format!("{} need you", pods.0.len())),
     ];
     let parts = joined(parts.into_iter().flatten(), " · ");
     parts.unwrap_or_else(|| "no pod needs you".to_owned()) + &prefixed(" · ", survey.place)
+}
+
+/// Returns by when somebody has to act, so that no second machine can write to the volumes of these nodes.
+fn deadline(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<Timestamp> {
+    let nodes = nodes
+        .iter()
+        .filter(|node| node.is_suspect() && node.held.is_none());
+    let times = nodes.filter_map(|node| match node.volumes {
+        Volumes::MoveAt(at) => Some(at),
+        Volumes::MoveAfterRun { from, .. } => from,
+        _ => None,
+    });
+    times.filter(|at| *at > survey.now).min()
 }
 
 /// Says what is down.
@@ -74,7 +91,10 @@ pub fn headline(survey: &Survey<'_>) -> String {
     let supposed = supposed.map(|names| format!("IF {names} HAD DIED:"));
     let mut said = Vec::from_iter(supposed);
     said.extend(survey.came_back().map(|node| {
-        let (name, at) = (&node.noted.node, node.now.ready_since.map(day));
+        let (name, at) = (
+            &node.noted.node,
+            node.now.ready_since.map(|at| day(survey, at)),
+        );
         match node.now.state {
             NodeState::AnotherMachine => format!("ANOTHER MACHINE HAS THE NAME {name}."),
             _ => format!("{name} CAME BACK{}, NOT REBOOTED.", prefixed(" AT ", at)),
@@ -95,13 +115,15 @@ pub fn headline(survey: &Survey<'_>) -> String {
     );
     let hang = survey.select(PodView::hangs);
     said.extend(hang.map(|pods| format!("PODS THAT HANG ON READY NODES: {}.", pods.0.len())));
-    if survey.pods.is_empty() && survey.unmatched.is_none() {
+    if not_ready == 0 && !survey.settings.all && survey.terminating().next().is_none() {
+        said.push("Pods on Ready nodes were not looked at (--all looks).".to_owned());
+    } else if survey.terminating().next().is_none() && survey.unmatched.is_none() {
         said.push(if !survey.errors.is_empty() {
-            "No pod that could be read is stuck.".to_owned()
+            "No pod that could be read is Terminating.".to_owned()
         } else if survey.settings.namespaces.selects_all() {
-            "No pod is stuck.".to_owned()
+            "No pod is Terminating.".to_owned()
         } else {
-            "No pod is stuck in the namespaces that were selected.".to_owned()
+            "No pod is Terminating in the namespaces that were selected.".to_owned()
         });
     }
     said.join(" ")
@@ -113,10 +135,16 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
     let since = time(survey, nodes, |node| node.not_ready_since(now));
     let since = prefixed(" ", since);
     let heard = time(survey, nodes, |node| Some(node.last_heard()?.at.min(now)));
-    let silent = heard.map_or_else(|| since.clone(), |time| format!(": silent {time}"));
+    let silent = heard.map_or_else(|| since.clone(), |time| format!(", silent {time}"));
+    let act = deadline(survey, nodes).map(|at| format!(": ACT BEFORE {}", clock(at)));
+    let act = prefixed("", act);
     let (who, are) = match nodes {
         [node] => (node.name.to_owned(), "IS"),
         few if few.len() <= NAMED => (few.iter().map(|node| node.name).join(", "), "ARE"),
+        [first, .., last] if are_consecutive(nodes) => (
+            format!("{} to {} ({} nodes)", first.name, last.name, nodes.len()),
+            "ARE",
+        ),
         many => (
             format!("{} OF {} NODES", many.len(), survey.node_count),
             "ARE",
@@ -133,7 +161,7 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
         State::Down if survey.incomplete.is_some() => {
             format!("{who} {are} NOT READY{since}; whether alive is not known.")
         }
-        State::Down => format!("{who} {are} DOWN{silent}."),
+        State::Down => format!("{who} {are} DOWN{silent}{act}."),
         State::NotLookedAt => format!("{who} {are} NOT READY{since}."),
         State::Alive(fault) => {
             let signs = nodes[0].known.map(|node| node.signs_of_life(now));
@@ -151,7 +179,22 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
     }
 }
 
-/// Says since when nodes are silent or NotReady, as a duration, and that many failed together.
+/// Reports whether the names of nodes differ only by a number, and no number between the first and the last is missing.
+fn are_consecutive(nodes: &[&NodeView<'_>]) -> bool {
+    let split = |node: &&NodeView<'_>| {
+        let prefix = node
+            .name
+            .trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let number = node.name[prefix.len()..].parse::<u64>().ok()?;
+        Some((prefix.to_owned(), number))
+    };
+    let numbers = nodes.iter().map(split).collect::<Option<Vec<_>>>();
+    let follows =
+        |(a, b): (&(String, u64), &(String, u64))| a.0 == b.0 && a.1.checked_add(1) == Some(b.1);
+    numbers.is_some_and(|all| all.iter().tuple_windows().all(follows))
+}
+
+/// Says for how long nodes are silent or NotReady; of several that failed together, since when.
 fn time(
     survey: &Survey<'_>,
     nodes: &[&NodeView<'_>],
@@ -159,13 +202,14 @@ fn time(
 ) -> Option<String> {
     let times = nodes.iter().filter_map(|node| since(node.known?));
     let (first, last) = times.minmax().into_option()?;
-    let (up_to, together) = match last.duration_since(first) {
-        spread if spread > TOGETHER => ("up to ", ""),
-        _ if nodes.len() > NAMED => ("", ", all within 1 minute"),
-        _ => ("", ""),
-    };
+    let is_together = last.duration_since(first) <= TOGETHER;
     let time = about(survey.now.duration_since(first));
-    Some(format!("for {up_to}{time}{together}"))
+    Some(match nodes.len() {
+        1 => format!("for {time}"),
+        2 if is_together => format!("since {}, both", day(survey, first)),
+        _ if is_together => format!("since {}, all {}", day(survey, first), nodes.len()),
+        _ => format!("for up to {time}"),
+    })
 }
 
 /// Says why verdicts may be wrong, and that no pod was judged.
@@ -185,9 +229,15 @@ pub fn notes(survey: &Survey<'_>) -> Vec<String> {
 /// Says what no run deletes, and why.
 pub fn held(survey: &Survey<'_>) -> Vec<String> {
     let mut texts = Vec::from_iter(survey.hold.map(|limit| match limit {
-        Limit::MassOutage(state) => format!("Nothing is deleted: {state}. That many nodes are rarely dead: look at network, power, API server."),
+        Limit::MassOutage(state) => {
+            format!(
+                "Nothing is deleted: {state}. Network, power and the control plane are possible."
+            )
+        }
         Limit::Unread(what) => format!("Nothing is deleted, because this is not known: {what}."),
-        Limit::FailedTogether { .. } | Limit::NoRoom(_) | Limit::OverCap(_) => format!("Nothing is deleted: {}.", limit.state()),
+        Limit::FailedTogether { .. } | Limit::NoRoom(_) | Limit::OverCap(_) => {
+            format!("Nothing is deleted: {}.", limit.state())
+        }
     }));
     texts.extend(
         survey
@@ -198,8 +248,13 @@ pub fn held(survey: &Survey<'_>) -> Vec<String> {
     texts.extend(survey.together.iter().map(|(limit, nodes)| {
         let names = listed(nodes, NAMED);
         match limit {
-            Limit::Unread(what) => format!("Nothing is deleted on {names}, because this is not known: {what}."),
-            _ => format!("Nothing is deleted on {names}: {}. A switch, a rack or a host may be the cause, and then the machines may run.", limit.state()),
+            Limit::Unread(what) => {
+                format!("No run deletes pods of {names}, because this is not known: {what}.")
+            }
+            _ => format!(
+                "No run deletes pods of {names}: {}. A switch, a rack and a host are possible.",
+                limit.state()
+            ),
         }
     }));
     let members = survey.with_code(ReasonCode::EtcdMember);
@@ -218,13 +273,24 @@ pub fn held(survey: &Survey<'_>) -> Vec<String> {
 }
 
 /// Counts pods by what becomes of them.
-fn by_effect(pods: &Pods<'_>) -> String {
+fn by_effect(pods: &[&PodView<'_>]) -> String {
     let effects = Effect::ALL.map(|effect| {
-        let count = pods.0.iter().filter(|pod| pod.effect == effect).count();
-        (count > 0).then(|| format!("{effect} {count}"))
+        let count = pods.iter().filter(|pod| pod.effect == effect).count();
+        let [one, many] = match effect {
+            Effect::Restart => ["restarts elsewhere", "restart elsewhere"],
+            Effect::Leftover => ["is a leftover", "are leftovers"],
+            Effect::GoneForGood => ["is gone for good", "are gone for good"],
+            Effect::UpToOwner => ["is up to its owner", "are up to their owners"],
+        };
+        match count {
+            0 => None,
+            1 if pods.len() == 1 => Some(one.to_owned()),
+            count if count == pods.len() => Some(effect.to_string()),
+            count => Some(counted(count, one, many)),
+        }
     });
     let effects = effects.into_iter().flatten().join(", ");
-    format!("{} ({effects})", pods.0.len())
+    format!("{} ({effects})", counted(pods.len(), "pod", "pods"))
 }
 
 /// Says what was deleted, by earlier runs and now.
@@ -235,9 +301,10 @@ pub fn done<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let deleted = outcome(OutcomeCode::Deleted);
     let gone = outcome(OutcomeCode::Gone);
     earlier
-        .flat_map(done_earlier)
+        .flat_map(|node| done_earlier(survey, node))
         .chain(
-            deleted.map(|pods| format!("Force-deleted now, verified gone: {}.", by_effect(&pods))),
+            deleted
+                .map(|pods| format!("Force-deleted now, verified gone: {}.", by_effect(&pods.0))),
         )
         .chain(gone.map(|pods| format!("Gone before the run came to it: {pods}.")))
         .collect()
@@ -245,6 +312,7 @@ pub fn done<'a>(survey: &'a Survey<'a>) -> Vec<String> {
 
 /// Says what earlier runs did to a node that is down, or that came back without a reboot, from the history.
 fn done_earlier(
+    survey: &Survey<'_>,
     RememberedNode {
         noted,
         sets,
@@ -253,7 +321,7 @@ fn done_earlier(
         ..
     }: &RememberedNode,
 ) -> Vec<String> {
-    let (name, from) = (&noted.node, day(noted.first_reap));
+    let (name, from) = (&noted.node, day(survey, noted.first_reap));
     let state = match now.state {
         NodeState::Unread => Some(format!(
             "Whether {name} came back, and was rebooted, is not known: it could not be read{}.",
@@ -306,151 +374,210 @@ fn done_earlier(
     texts.into_iter().flatten().collect()
 }
 
-/// Says which data is at risk. Each sentence names the field that proves it in a comment.
+/// Names pods, each with the Ready pods of its `StatefulSet` (`status.readyReplicas` and `spec.replicas`).
+fn with_copies(pods: &Pods<'_>) -> String {
+    let is_known = |pod: &&PodView<'_>| pod.judged.copies().is_some();
+    let (known, others): (Vec<_>, Vec<_>) = pods.0.iter().copied().partition(is_known);
+    let known = known
+        .iter()
+        .filter_map(|pod| Some(format!("{} ({} Ready)", pod.name(), pod.judged.copies()?)));
+    let others = joined(others.iter().map(|pod| pod.name()), ", ");
+    let others = others.map(|names| format!("{names} (Ready pods not known)"));
+    known.chain(others).join(", ")
+}
+
+/// Says which data is at risk, by name, the worst first. Each sentence names the field that proves it in a comment.
 pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
-    let on_dead = || survey.select(PodView::is_on_dead_machine);
-    if survey.hold.is_some() {
-        // The affinity of the volumes; a held run deletes nothing.
-        let known = survey.select(PodView::is_local);
-        let held = known.map(|pods| {
-            format!(
-                "{pods}: data on {}. Nothing is lost while you look.",
-                pods.nodes()
-            )
-        });
-        let none = on_dead().map(|pods| format!("No pod with data on {} is known.", pods.nodes()));
-        return Vec::from_iter(held.or(none));
-    }
-    let asks = |pod: &PodView<'_>, code| pod.judged.reason.asks.contains(&code);
-    let unverified = |pod: &PodView<'_>| {
-        let asks = asks(pod, ReasonCode::VolumeUnverified);
-        pod.verdict() == Verdict::Manual && !pod.is_local() && asks
+    let asks = |pod: &PodView<'_>, code| pod.reason.asks.contains(&code);
+    let is_off = |pod: &PodView<'_>| {
+        let node = survey.node_of(pod);
+        node.is_none_or(|node| matches!(node.state, Some(State::Fenced(_)) | None))
     };
-    let others = survey.select(|pod| pod.is_local() && pod.damage >= Damage::FewReady);
+    // What a limit holds can move later.
+    let moves = |pod: &PodView<'_>, how: SecondWriter| {
+        pod.reason.verdict() == Verdict::Reap
+            && pod.second_writer == how
+            && pod.trace != Some(Trace::Untouched)
+            && !is_off(pod)
+    };
+    let is_attached =
+        |pod: &PodView<'_>| moves(pod, SecondWriter::AfterSixMinutes) && pod.attached.is_ok();
+    let is_assumed =
+        |pod: &PodView<'_>| moves(pod, SecondWriter::AfterSixMinutes) && pod.attached.is_err();
+    let is_share = |pod: &PodView<'_>| moves(pod, SecondWriter::AtTheDelete);
+    let is_live = |pod: &PodView<'_>| {
+        [ReasonCode::KubeletAlive, ReasonCode::EtcdMember].contains(&pod.fate_code())
+    };
+    let unverified = |pod: &PodView<'_>| {
+        pod.fate == Verdict::Manual && !pod.is_local() && asks(pod, ReasonCode::VolumeUnverified)
+    };
+    let names = with_copies;
+    let plain = |pods: &Pods<'_>| pods.0.iter().map(|pod| pod.name()).join(", ");
     let times = |one: u64, other: u64| u128::from(one) * u128::from(other);
     let least = |pods: &Pods<'_>| {
         let copies = pods.0.iter().filter_map(|pod| pod.judged.copies());
         let least = copies.min_by(|a, b| times(a.ready, b.wanted).cmp(&times(b.ready, a.wanted)));
         prefixed("", least)
     };
-    let is_unread = |pod: &PodView<'_>| {
-        let is_alive = pod.code() == ReasonCode::KubeletAlive;
-        pod.is_on_dead_machine() && !pod.judged.by_storage() && !is_alive
-    };
     // The boot ID of the node, and the time of its Ready condition.
     let back = survey.came_back().map(|node| {
-        let until = prefixed(" until about ", node.now.ready_since.map(day));
+        let until = node.now.ready_since.map(|at| day(survey, at));
+        let until = prefixed(" until about ", until);
         let name = &node.noted.node;
         match node.now.state {
-            NodeState::AnotherMachine => format!("Containers of pods that were deleted MAY still run on the machine that was {name} before, beside their replacements."),
-            _ => format!("Containers of pods that were deleted MAY have run on {name}{until}, beside their replacements."),
+            NodeState::AnotherMachine => format!("Containers of pods that were deleted can still run on the machine that was {name} before, beside their replacements."),
+            _ => format!("Containers of pods that were deleted can have run on {name}{until}, beside their replacements."),
         }
     });
-    let moves = survey.select(|pod| {
-        let may_go = matches!(pod.verdict(), Verdict::Reap | Verdict::Wait);
-        may_go && pod.is_on_dead_machine() && pod.attached.is_err()
-    });
-    let names = |pods: &Pods<'_>| {
-        let names = pods.0.iter().map(|pod| pod.name());
-        listed(&names.collect_vec(), NAMED)
-    };
     let given_up = survey.select_from(|pod| pod.given_up_until(survey.now));
-    let unread = survey.select_from(|pod| pod.judged.waits_until().filter(|_| is_unread(pod)));
+    let others = survey.select(|pod| pod.is_local() && pod.damage == Damage::ManyReady);
+    let is_said = |pod: &PodView<'_>| {
+        let moves = is_attached(pod) || is_assumed(pod) || is_share(pod);
+        pod.is_local() || moves || unverified(pod) || is_live(pod)
+    };
+    let is_counted = |pod: &PodView<'_>| {
+        pod.fate != Verdict::Leave && !is_said(pod) && pod.effect != Effect::Leftover
+    };
+    let few = |pod: &PodView<'_>| {
+        is_counted(pod) && [Damage::NoOtherReady, Damage::FewReady].contains(&pod.damage)
+    };
+    let is_unread = |pod: &PodView<'_>| {
+        let claims = pod.judged.pod.claim_names.as_ref();
+        let uses_claims = claims.map_or(true, |all| !all.is_empty());
+        let is_left = pod.fate == Verdict::Leave || is_live(pod);
+        pod.is_on_dead_machine() && !is_left && pod.judged.storage.is_none() && uses_claims
+    };
+    let unread_set = |pod: &PodView<'_>| {
+        let of_set = pod.judged.pod.stateful_set().is_some();
+        is_counted(pod) && of_set && pod.damage == Damage::NotKnown
+    };
     let texts = [
         joined(back, " "),
-        // No VolumeAttachment was read, and the PVCs of these pods have volumes that something may attach.
-        moves.zip(survey.unread_attachments).map(|(pods, why)| format!("Not known: whether volumes are attached to {} ({why}). Assume that those of these pods move: {pods}.", pods.nodes())),
-        // The volume's affinity or the pod's hostPath; status.readyReplicas is 0.
-        survey.local(Damage::NoOtherReady).map(|pods| format!("{}: data on {}; no other pod of its StatefulSet is Ready.", names(&pods), pods.nodes())),
-        // The affinity or hostPath; no StatefulSet counts the others, or it was not read.
-        survey.local(Damage::NotKnown).map(|pods| format!("{pods}: data on {}; whether other pods are Ready is not known.", pods.nodes())),
-        // The affinity or hostPath; status.readyReplicas and spec.replicas, of which the least share is named.
-        others.map(|pods| format!("{pods}: data on {}. Ready: {} or more each; whether those hold it, only you know.", pods.nodes(), least(&pods))),
-        // The PVC or its volume could not be read or is Lost; or the PVC has a deletionTimestamp or an owner.
-        survey.select(unverified).map(|pods| format!("{pods}: whether data is lost with {} or with the pod is not known.", pods.nodes())),
+        // The affinity of a volume, or a hostPath; status.readyReplicas and spec.replicas.
+        survey.select(|pod| pod.is_local() && pod.damage != Damage::ManyReady).map(|pods| format!("On the disk of {}: {}.", pods.nodes(), names(&pods))),
+        others.map(|pods| format!("On the disk of {}, at least {} Ready each: {}. Only you know whether the others have a copy.", pods.nodes(), least(&pods), plain(&pods))),
+        // The status of a VolumeAttachment.
+        survey.select(is_attached).map(|pods| format!("Attached to {}: {}.", pods.nodes(), names(&pods))),
+        // The PVCs of these pods have volumes that something can attach.
+        survey.select(is_assumed).zip(survey.unread_attachments).map(|(pods, why)| format!("Not known: the VolumeAttachments of {} were not read ({why}). Assume that the volumes of these pods move: {}.", pods.nodes(), names(&pods))),
+        // The volume's kind: no VolumeAttachment names it.
+        survey.select(is_share).map(|pods| format!("On storage that nothing attaches to {}: {}.", pods.nodes(), names(&pods))),
         // The driver's attachRequired, or the kind of the volume.
-        survey.select(|pod| asks(pod, ReasonCode::SharedDisk)).map(|pods| format!("{pods}: two machines would write to one disk if {} still runs.", pods.nodes())),
+        survey.select(|pod| asks(pod, ReasonCode::SharedDisk)).map(|pods| format!("Two machines can write to one disk if {} still runs: {}.", pods.nodes(), names(&pods))),
+        // The PVC or its volume could not be read or is Lost; or the PVC has a deletionTimestamp or an owner.
+        survey.select(unverified).map(|pods| format!("Whether data is lost with {} or with the pod is not known: {}.", pods.nodes(), names(&pods))),
         // A PVC's deletionTimestamp, after NotReady-since.
-        given_up.map(|(until, pods)| format!("{pods}: its PVC was deleted; set its volume to Retain before {until} if you want the data.")),
-        // Ready is False, or a lease was renewed.
-        survey.with_code(ReasonCode::KubeletAlive).map(|pods| format!("Not at risk on {}. Most likely still running there: {pods}.", pods.nodes())),
-        // Storage is read only of pods that may be deleted.
-        survey.with_code(ReasonCode::EtcdMember).map(|pods| format!("Not looked at, since nothing is deleted: {pods}.")),
-        unread.map(|(from, pods)| format!("Not known until it is read at {from}: {pods}.")),
+        given_up.map(|(until, pods)| format!("The PVC of {pods} was deleted: set its volume to Retain before {until} if you want the data.")),
+        // Ready is False, or a Lease was renewed; or the Ready members of a datastore are no majority.
+        survey.select(is_live).map(|pods| format!("{} can still run on {}. No run deletes {}.", names(&pods), pods.nodes(), pods.verb("it", "them"))),
+        survey.select(few).map(|pods| format!("At most half Ready: {}.", names(&pods))),
+        survey.select(unread_set).map(|pods| format!("Whether other pods are Ready is not known: {}.", plain(&pods))),
+        survey.select(is_unread).map(|pods| format!("Not known: the PVCs of these pods were not read: {pods}.")),
     ];
     let mut texts = texts.into_iter().flatten().collect_vec();
-    if texts.is_empty() && survey.select(is_unread).is_none() {
+    if texts.is_empty() {
         let others = if survey.settings.namespaces.selects_all() {
             ""
         } else {
             " in the namespaces that were selected. Others were not looked at"
         };
-        // No run deletes or has deleted what could have two writers.
-        let is_calm =
-            |node: &NodeView<'_>| node.may_be_waited_for() && matches!(node.volumes, Volumes::Stay);
+        // No run deletes or has deleted what can have two writers.
+        let is_calm = |node: &NodeView<'_>| {
+            !node.was_acted_on && !node.was_acted_on_earlier && node.volumes == Volumes::Stay
+        };
         let calm = survey
             .select(|pod| pod.is_on_dead_machine() && survey.node_of(pod).is_some_and(is_calm));
-        texts.extend(calm.map(|pods| format!("None on {}{others}.", pods.nodes())));
+        texts.extend(calm.map(|pods| {
+            format!(
+                "None on {}, and no volume that another node can then mount{others}.",
+                pods.nodes()
+            )
+        }));
     }
     texts
 }
 
 /// Says what happens by itself, and when.
 pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
-    let waiting = survey
-        .pods
-        .iter()
-        .filter(|pod| pod.judged.limit.is_some())
-        .count();
-    let of_zone = if survey.hold.is_none() {
-        " of the zone's nodes"
-    } else {
-        ""
-    };
+    let waiting = survey.pods.iter().filter(|pod| pod.judged.limit.is_some());
+    let due = counted(waiting.count(), "pod is due", "pods are due");
     let by_limit = survey.limit().map(|limit| match limit {
         Limit::MassOutage(_) => format!(
-            "As soon as fewer than {}%{of_zone} are down, runs delete again by themselves. Pods that wait for that: {waiting}.",
+            "Nothing by itself while {}% of the nodes are down; {due}. Below that, a run deletes, unless nodes failed together.",
             survey.settings.limits.max_not_ready_percent
         ),
-        Limit::FailedTogether { .. } => format!("As soon as few enough of these nodes are NotReady, or you confirm one off, runs delete again by themselves. Pods that wait for that: {waiting}."),
-        Limit::NoRoom(_) => format!("As soon as a node has room, runs delete again by themselves. Pods that wait for that: {waiting}."),
+        Limit::FailedTogether { .. } => format!("Nothing by itself; {due}. A run deletes once few enough of these nodes are NotReady, or on those that you confirm off."),
+        Limit::NoRoom(_) => format!("Once a node has room, a run deletes; {due}."),
         Limit::Unread(_) | Limit::OverCap(_) => "The next run looks again.".to_owned(),
     });
-    let planned = survey.select(|pod| pod.verdict() == Verdict::Reap && !survey.acted);
     let who = match survey.settings.task.mode() {
-        Mode::Delete => "The next run",
-        Mode::DryRun | Mode::Snapshot => "A run",
+        Mode::Delete => "a run",
+        Mode::DryRun | Mode::Snapshot => "a run with these options",
     };
-    let later = survey.select_from(|pod| pod.from);
-    let texts = [
-        by_limit,
-        planned.map(|pods| {
-            format!(
-                "{who} force-deletes pods: {}. It does not wait for {}.",
-                by_effect(&pods),
-                pods.nodes()
-            )
-        }),
-        later.map(|(from, pods)| format!("From {from} on, a run may delete: {pods}.")),
-        survey
-            .with_code(ReasonCode::KubeletAlive)
-            .map(|pods| format!("Runs leave {pods} alone while the machine gives a sign of life.")),
-        survey.with_code(ReasonCode::OverCap).map(|pods| {
-            format!(
-                "Later runs delete those above --max-deletes: {}.",
-                pods.0.len()
-            )
-        }),
-    ];
-    let mut texts = texts.into_iter().flatten().collect_vec();
+    let planned =
+        survey.select(|pod| pod.verdict() == Verdict::Reap && pod.from.is_none() && !survey.acted);
+    let planned = planned.map(|pods| match survey.settings.task.mode() {
+        Mode::Delete => format!("The next run force-deletes {}.", by_effect(&pods.0)),
+        _ => format!(
+            "With these options, a run force-deletes {}.",
+            by_effect(&pods.0)
+        ),
+    });
+    let later = survey.select(|pod| pod.fate == Verdict::Reap && pod.from.is_some());
+    let later = later.map(|pods| {
+        let by_time = pods.0.iter().copied().into_group_map_by(|pod| pod.from);
+        let times = by_time.into_iter().sorted_by_key(|(from, _)| *from);
+        let mut times = times.map(|(from, pods)| (prefixed("", from.map(clock)), by_effect(&pods)));
+        let first = times.next();
+        let first = first.map(|(from, pods)| format!("From {from} on, {who} force-deletes {pods}"));
+        let first = prefixed("", first);
+        let rest = times.map(|(from, pods)| format!(", from {from} on {pods}"));
+        let rest = rest.collect::<String>();
+        let evicts = pods.0.iter().filter(|pod| !pod.is_evicted).count();
+        let evicts =
+            (evicts > 0).then(|| counted(evicts, "is not evicted yet", "are not evicted yet"));
+        let evicts = prefixed("; of these, ", evicts);
+        let nodes = pods.nodes().0.join(" or ");
+        format!("{first}{rest}{evicts}, unless the kubelet of {nodes} reports again.")
+    });
+    let late = survey
+        .select(|pod| pod.moves_a_volume() && pod.second_writer == SecondWriter::AfterSixMinutes);
+    let late = late.map(|pods| {
+        format!("Six minutes after that, other nodes can attach the volumes of {pods}.")
+    });
+    let at_once =
+        survey.select(|pod| pod.moves_a_volume() && pod.second_writer == SecondWriter::AtTheDelete);
+    let at_once = at_once
+        .map(|pods| format!("At the delete, other nodes can write to the volumes of {pods}."));
+    let moves = (planned.is_some() || later.is_some()).then_some([late, at_once]);
+    let over_cap = survey.with_code(ReasonCode::OverCap);
+    let texts = [by_limit, planned, later];
+    let texts = texts
+        .into_iter()
+        .flatten()
+        .chain(moves.into_iter().flatten().flatten());
+    let mut texts =
+        texts
+            .chain(over_cap.map(|pods| {
+                format!(
+                    "Later runs delete {} above --max-deletes.",
+                    counted(pods.0.len(), "pod", "pods")
+                )
+            }))
+            .chain(survey.with_code(ReasonCode::KubeletAlive).map(|pods| {
+                format!("No run deletes {pods} while the machine gives a sign of life.")
+            }))
+            .collect_vec();
     if texts.is_empty() {
-        let needs_you = survey.select(|pod| pod.verdict() == Verdict::Manual);
+        let needs_you = survey.select(|pod| pod.fate == Verdict::Manual);
         let said = [
-            needs_you.map(|_| "Runs delete none of the pods that need you.".to_owned()),
+            needs_you.map(|_| "No run deletes the pods that need you.".to_owned()),
             survey.select(|pod| pod.returns).map(|pods| {
                 format!(
-                    "If {} comes back, what needs its disk restarts with its data: {pods}.",
-                    pods.nodes()
+                    "If {} comes back, {pods} {} with {} data.",
+                    pods.nodes(),
+                    pods.verb("restarts", "restart"),
+                    pods.verb("its", "their")
                 )
             }),
             survey.with_code(ReasonCode::KosmosLeaf).map(|pods| {
@@ -477,30 +604,29 @@ pub fn notices(survey: &Survey<'_>) -> Vec<String> {
             listed(&names.collect_vec(), NAMES)
         )
     });
-    let returned = survey.remembered.iter().filter_map(came_back);
+    let rebooted = |node: &&RememberedNode| node.now.state == NodeState::BackRebooted;
+    let returned = survey.remembered.iter().filter(rebooted).map(|node| {
+        let at = node.now.ready_since.map(|at| day(survey, at));
+        let at = prefixed(" at ", at);
+        format!("{} was rebooted before it came back{at}.", node.noted.node)
+    });
     let unread = survey.unread_history.map(str::to_owned);
     not_evicted.chain(returned).chain(unread).collect()
 }
 
-/// Says that a node came back whose pods were reaped, unless that needs you.
-fn came_back(node: &RememberedNode) -> Option<String> {
-    let name = &node.noted.node;
-    let at = prefixed(" at ", node.now.ready_since.map(day));
-    match node.now.state {
-        NodeState::BackSameBoot if !node.needs_you() => Some(format!(
-            "{name} came back{at} without a reboot: pods that were deleted from {} on may have run there beside their replacements (from ConfigMap {CONFIG_MAP}, for 7 days).",
-            day(node.noted.first_reap)
-        )),
-        NodeState::AnotherMachine if !node.needs_you() => Some(format!(
-            "Another machine has the name {name}, and nobody saw the old one off: pods that were deleted from {} on may run there beside their replacements (from ConfigMap {CONFIG_MAP}, for 7 days).",
-            day(node.noted.first_reap)
-        )),
-        NodeState::BackRebooted => Some(format!("{name} was rebooted before it came back{at}.")),
-        _ => None,
-    }
+/// Spells a moment, with its date on another day than the run's.
+pub fn day(survey: &Survey<'_>, at: Timestamp) -> String {
+    let date = |at: Timestamp| at.strftime("%F ").to_string();
+    let of_day = date(at);
+    let other = if of_day == date(survey.now) {
+        ""
+    } else {
+        &of_day
+    };
+    other.to_owned() + &clock(at)
 }
 
-/// Spells a moment with its day.
-pub fn day(at: Timestamp) -> String {
+/// Spells a moment with its date.
+pub fn dated(at: Timestamp) -> String {
     at.strftime("%F %RZ").to_string()
 }

@@ -7,11 +7,12 @@
 use std::borrow::Cow;
 
 use itertools::Itertools as _;
+use jiff::Timestamp;
 use serde_json::json;
 
 use crate::{
     facts::{NodeFacts, OUT_OF_SERVICE, Ready, Uid},
-    kubernetes::CONFIRMED_OFF,
+    kubernetes::{CONFIRMED_OFF, SKIP},
     selector::{Target, is_name},
     words::prefixed,
 };
@@ -92,6 +93,13 @@ impl Target {
         let mark = format!("{CONFIRMED_OFF}={}", transition(node)?);
         let annotate = self.command(&["annotate", "--overwrite", "node", &node.name, &mark]);
         Some(format!("{} && {annotate}", self.still_as_judged(node)))
+    }
+
+    /// Returns the command that opts the node out until that time. It does nothing if the node is no longer as it was judged.
+    pub(super) fn opt_out(&self, node: &NodeFacts, until: Timestamp) -> String {
+        let mark = format!("{SKIP}={}", until.strftime("%FT%TZ"));
+        let annotate = self.command(&["annotate", "--overwrite", "node", &node.name, &mark]);
+        format!("{} && {annotate}", self.still_as_judged(node))
     }
 
     /// Returns the command that sets the out-of-service taint. It does nothing if the node is no

@@ -8,7 +8,7 @@ use super::{
     advice::{self, Advice, Pods, When, clock},
     document::{Document, Kind, Line, Section, Step, Tone},
     head,
-    survey::{PodView, State, Survey},
+    survey::{PodView, SecondWriter, State, Survey},
 };
 use crate::{
     exit::Exit,
@@ -59,7 +59,7 @@ pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
 }
 
 fn about(survey: &Survey<'_>) -> String {
-    let at = head::day(survey.now);
+    let at = head::dated(survey.now);
     let place = prefixed(" ", survey.place);
     let exit = match survey.exit() {
         Exit::Done => String::new(),
@@ -97,6 +97,7 @@ pub fn steps<'a>(survey: &'a Survey<'a>) -> Vec<Step> {
             harms: None,
             pods: Vec::new(),
             nodes: Vec::new(),
+            cases: Vec::new(),
         });
     }
     steps
@@ -119,6 +120,7 @@ fn step(survey: &Survey<'_>, advice: &Advice<'_>) -> Step {
         command,
         pods: pods.0.iter().map(|pod| pod.name()).collect(),
         nodes: nodes.0.into_iter().map(str::to_owned).collect(),
+        cases: advice.cases(survey),
     }
 }
 
@@ -147,12 +149,14 @@ pub fn never(survey: &Survey<'_>, pods: &[&PodView<'_>]) -> Section {
 fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
     let select =
         |is: &dyn Fn(&PodView<'_>) -> bool| survey.select(|pod| is(pod)).unwrap_or_default();
-    let is_alive = |pod: &PodView<'_>| pod.code() == ReasonCode::KubeletAlive;
-    let (held, alive) = (select(&|pod| pod.is_held()), select(&is_alive));
+    let is_alive = |pod: &PodView<'_>| pod.fate_code() == ReasonCode::KubeletAlive;
+    let is_held =
+        |pod: &PodView<'_>| pod.is_held() || pod.fate == Verdict::Wait && pod.from.is_some();
+    let (held, alive) = (select(&is_held), select(&is_alive));
     let failed = |pod: &PodView<'_>| pod.outcome_code().filter(|code| !code.went_well());
-    let waits = select(&|pod| pod.verdict() == Verdict::Wait && !pod.is_held());
-    let needs_you = select(&|pod| pod.verdict() == Verdict::Manual && !is_alive(pod));
-    let left_alone = select(&|pod| pod.verdict() == Verdict::Leave);
+    let waits = select(&|pod| pod.fate == Verdict::Wait && !is_held(pod));
+    let needs_you = select(&|pod| pod.fate == Verdict::Manual && !is_alive(pod));
+    let left_alone = select(&|pod| pod.fate == Verdict::Leave);
     let needing_you = match survey.hold {
         Some(_) => "WOULD NEED YOU",
         None => "NEEDS YOU",
@@ -160,6 +164,7 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
     let not_deleted = select(&|pod| failed(pod).is_some());
     let mut lists = vec![down(survey), alike("HELD", "", &held)];
     lists.extend(Effect::ALL.map(|effect| reaped(survey, effect)));
+    lists.push(to_come(survey));
     lists.extend([
         Section {
             tone: Tone::Bad,
@@ -169,12 +174,9 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         },
         goes_too(survey),
         afterwards(survey),
-        rows("WAITS", NAMES, &waits, |pod| match pod.from {
-            Some(from) => format!(" until {}", clock(from)),
-            None if pod.code() == ReasonCode::OverCap => {
-                " for a later run (--max-deletes)".to_owned()
-            }
-            None => code(pod),
+        rows("WAITS", NAMES, &waits, |pod| match pod.code() {
+            ReasonCode::OverCap => " for a later run (--max-deletes)".to_owned(),
+            _ => code(pod),
         }),
         Section {
             tone: Tone::Bad,
@@ -210,9 +212,10 @@ fn down(survey: &Survey<'_>) -> Section {
 }
 
 fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect) -> Section {
-    let pods = survey.select(|pod| pod.is_reaped() && pod.effect == effect);
+    let pods = survey.select(|pod| pod.is_reaped() && pod.from.is_none() && pod.effect == effect);
     let pods = pods.unwrap_or_default();
-    let late = pods.0.iter().copied().filter(|pod| pod.detaches_late);
+    let is_late = |pod: &&PodView<'_>| pod.second_writer == SecondWriter::AfterSixMinutes;
+    let late = pods.0.iter().copied().filter(is_late);
     let late = Pods(late.collect());
     let note = match effect {
         Effect::Restart if late.0.is_empty() => None,
@@ -226,6 +229,31 @@ fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect) -> Section {
     };
     let heading = effect.as_str().to_uppercase();
     list(&heading, pods.0.len(), note, grouped(&pods))
+}
+
+/// Lists the pods that runs delete later, by what becomes of them.
+fn to_come<'a>(survey: &'a Survey<'a>) -> Section {
+    let of = |effect: Option<Effect>| {
+        let is = |pod: &PodView<'_>| effect.is_none_or(|effect| pod.effect == effect);
+        let pods = survey.select(|pod| pod.is_reaped() && pod.from.is_some() && is(pod));
+        pods.unwrap_or_default()
+    };
+    let all = of(None);
+    let from = all.0.iter().filter_map(|pod| pod.from).min();
+    let groups = Effect::ALL.into_iter().flat_map(|effect| {
+        let mut groups = grouped(&of(Some(effect)));
+        if let Some((of, _)) = groups.first_mut() {
+            *of = format!("{effect}: {of}");
+        }
+        groups
+    });
+    let from = prefixed(" FROM ", from.map(clock));
+    list(
+        &format!("A RUN DELETES{from} ON"),
+        all.0.len(),
+        None,
+        groups.collect_vec(),
+    )
 }
 
 /// Lists the active pods that a deleted pod controls, which are deleted with it.
@@ -306,7 +334,7 @@ fn rows(
 }
 
 fn code(pod: &PodView<'_>) -> String {
-    format!(" [{}]", pod.code())
+    format!(" [{}]", pod.fate_code())
 }
 
 /// Cuts a list of names that cannot hurt.

@@ -8,17 +8,18 @@ use std::{cmp::Ordering, collections::BTreeMap};
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::record::RunRecord;
+use super::{advice, record::RunRecord};
 use crate::{
     exit::Exit,
     facts::{
-        Attached, Attachment, ClusterFacts, HANGS, KubeletSays, LeafKind, NodeFacts, PodFacts,
-        Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded, Unread, Zone,
+        Attached, Attachment, ClusterFacts, HANGS, KubeletSays, LeafKind, NodeFacts, Place,
+        PodFacts, Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded, Unread, VolumeFacts,
+        Zone,
     },
     history::{Noted, RememberedNode, RememberedSet},
     judge::{
-        Effect, Evaluation, Judged, Limit, Note, PodContext, ReasonCode, Tie, TieKind, Verdict,
-        is_attached,
+        Effect, Evaluation, Foreseen, Judged, Limit, Note, PodContext, Reason, ReasonCode, Tie,
+        TieKind, Verdict, is_attached,
     },
     outcome::{Outcome, OutcomeCode, Trace},
     selector::Target,
@@ -55,7 +56,7 @@ pub struct Survey<'a> {
     pub limits: Vec<&'a Limit>,
     /// The nodes that were looked up, in natural order.
     pub nodes: Vec<NodeView<'a>>,
-    /// The Terminating pods, the worst damage first.
+    /// The Terminating pods, and those that Kubernetes has not evicted yet, the worst damage first.
     pub pods: Vec<PodView<'a>>,
     /// All nodes of the cluster.
     pub node_count: usize,
@@ -76,12 +77,15 @@ pub struct Survey<'a> {
     pub unread_history: Option<&'a str>,
     /// Whether the run deleted a pod, or tried to.
     pub acted: bool,
+    /// How many nodes can run on, although nobody hears of them.
+    pub suspects: usize,
     /// Whether several control-plane nodes are NotReady, and no etcd was seen there.
     pub control_plane_is_unsure: bool,
     run: &'a RunRecord<'a>,
 }
 
 /// A node that was looked up.
+#[derive(Debug)]
 pub struct NodeView<'a> {
     pub name: &'a str,
     /// The node; `None` if it does not exist or could not be read.
@@ -92,14 +96,12 @@ pub struct NodeView<'a> {
     pub held: Option<&'a Limit>,
     /// Its Terminating pods, as places in [`Survey::pods`].
     pub pods: Vec<usize>,
-    /// What becomes of its volumes.
+    /// When a second machine can write to its volumes.
     pub volumes: Volumes,
     /// Whether this run deleted a pod there, or may have.
     pub was_acted_on: bool,
     /// Whether earlier runs deleted pods there, while it may still be down.
     pub was_acted_on_earlier: bool,
-    /// Whether a run would delete a pod there, or did.
-    pub is_reaped: bool,
     /// Whether the line with the out-of-service taint harms nothing there.
     pub may_taint: bool,
     pub attachments: Read<&'a [Attachment]>,
@@ -107,24 +109,44 @@ pub struct NodeView<'a> {
     pub not_evicted: Vec<&'a PodFacts>,
 }
 
-/// When other nodes can use the volumes of a node that is down.
+/// When other nodes can write to the volumes of a node that is down. What was not read can be attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Volumes {
-    /// No run moves one.
-    Stay,
-    /// The next run moves one, six minutes after the delete.
-    MoveAfterRun,
-    MoveAt(Timestamp),
     MovedAt(Timestamp),
     /// What earlier runs deleted there is not known.
     MayHaveMoved,
-    /// The `VolumeAttachments` were not read: what may be attached moves then, or after the next run.
-    MayMove(Option<Timestamp>),
+    MoveAt(Timestamp),
+    /// A run moves one: the next one, or one from that time on. A volume that nothing attaches has its second writer at
+    /// the delete, the others six minutes later.
+    MoveAfterRun {
+        from: Option<Timestamp>,
+        at_once: bool,
+    },
+    /// No run moves one.
+    Stay,
 }
 
-/// A Terminating pod.
+/// When another machine can write to a pod's volume, once the pod is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecondWriter {
+    Never,
+    /// Nothing attaches the volume, such as a share.
+    AtTheDelete,
+    /// Kubernetes detaches the volume from the dead node after six minutes.
+    AfterSixMinutes,
+}
+
+/// A Terminating pod, or one that Kubernetes has not evicted yet.
 #[derive(Debug)]
 pub struct PodView<'a> {
     pub judged: &'a Judged,
+    /// Why it gets its fate: the reason now, or, if only time keeps the pod, the one that is foreseen.
+    pub reason: &'a Reason,
+    /// The verdict that counts for the page: if only time keeps the pod, the one that is foreseen.
+    pub fate: Verdict,
+    /// From when on its fate holds; `None` if it holds now.
+    pub from: Option<Timestamp>,
+    pub is_evicted: bool,
     /// Its place in [`Survey::pods`].
     place: usize,
     /// The place of its node in [`Survey::nodes`]; `None` if it has none.
@@ -139,14 +161,11 @@ pub struct PodView<'a> {
     pub effect: Effect,
     /// Whether a volume is attached to its node.
     pub attached: Read<bool>,
-    /// Whether another node gets a volume only six minutes after the delete, or may.
-    pub detaches_late: bool,
-    /// Whether it starts again with its data if its node comes back, and nobody has to fear that.
+    pub second_writer: SecondWriter,
+    /// Whether it starts again with its data if its node comes back.
     pub returns: bool,
     /// For how long it is overdue; negative before.
     pub overdue: SignedDuration,
-    /// From when on a run may reap it, if it waits for time only.
-    pub from: Option<Timestamp>,
     /// What to remember once it is reaped.
     pub note: Option<String>,
     code: [ReasonCode; 1],
@@ -200,21 +219,29 @@ impl<'a> Survey<'a> {
         let places = names.iter().zip(0..).map(|(name, place)| (*name, place));
         let places = places.collect::<BTreeMap<_, usize>>();
         let attached = facts.attachments.attached();
-        let surveyed = plan.pods.iter().filter(|judged| is_surveyed(&judged.pod));
-        let by_damage = surveyed.sorted_by_cached_key(|judged| {
+        let evicted = plan.pods.iter().map(|judged| (judged, true));
+        let others = plan.not_evicted.iter().map(|judged| (judged, false));
+        let surveyed = evicted.chain(others);
+        let surveyed = surveyed.filter(|(judged, _)| is_surveyed(&judged.pod));
+        let by_damage = surveyed.sorted_by_cached_key(|(judged, _)| {
             let Judged { pod, .. } = judged;
             let (namespace, name) = (pod.namespace.as_str(), natural(&pod.name));
             (Damage::of(judged), namespace, name, pod.uid.as_str())
         });
         let mut on_node = vec![Vec::new(); names.len()];
         let mut pods = Vec::new();
-        for judged in by_damage {
+        for (judged, is_evicted) in by_damage {
             let at = judged.pod.node.as_deref();
             let at = at.and_then(|name| places.get(name)).copied();
             if let Some(at) = at {
                 on_node[at].push(pods.len());
             }
-            pods.push(PodView::of(run, judged, (pods.len(), at), &attached));
+            pods.push(PodView::of(
+                run,
+                (judged, is_evicted),
+                (pods.len(), at),
+                &attached,
+            ));
         }
         let mut active = active_pods(run);
         let nodes = names.into_iter().zip(on_node);
@@ -223,10 +250,6 @@ impl<'a> Survey<'a> {
             NodeView::of(run, name, (places, &pods), &active)
         });
         let nodes = nodes.collect_vec();
-        for pod in &mut pods {
-            let node = pod.at.map(|at| &nodes[at]);
-            pod.returns = pod.returns && node.is_some_and(NodeView::may_be_waited_for);
-        }
         let is_unsure = |it: &&NodeFacts| {
             it.ready != Ready::True
                 && it.roles.control_plane
@@ -248,6 +271,7 @@ impl<'a> Survey<'a> {
                 .chain(plan.zones.values())
                 .chain(plan.together.values())
                 .collect(),
+            suspects: nodes.iter().filter(|node| node.is_suspect()).count(),
             nodes,
             pods,
             node_count: facts.node_count,
@@ -355,7 +379,7 @@ impl<'a> Survey<'a> {
         let asked = self.run.asked.as_ref()?;
         let is_asked = |pod: &&PodView<'_>| pod.judged.pod.uid == asked.uid;
         let is_selected = self.settings.namespaces.matches(&asked.namespace);
-        self.pods.iter().find(is_asked).filter(|_| is_selected)
+        self.terminating().find(is_asked).filter(|_| is_selected)
     }
 
     /// Returns the exit code. That of a question differs from 0 only if something could not be read.
@@ -369,11 +393,10 @@ impl<'a> Survey<'a> {
                 Exit::Done
             };
         }
-        let any = |is: fn(&PodView<'_>) -> bool| self.pods.iter().any(is);
+        let rings = || advice::of(self).iter().any(|advice| advice.rings(self));
+        let any = |is: fn(&PodView<'_>) -> bool| self.terminating().any(is);
         let failed = |pod: &PodView<'_>| pod.outcome_code().is_some_and(OutcomeCode::is_failure);
-        let needs_you =
-            any(|pod| pod.verdict() == Verdict::Manual) || self.came_back().next().is_some();
-        if self.settings.exit_on_manual && needs_you {
+        if self.settings.exit_on_manual && rings() {
             Exit::Manual
         } else if any(|pod| pod.is_held() && pod.code() != ReasonCode::FactsUnread) {
             Exit::Held
@@ -385,6 +408,11 @@ impl<'a> Survey<'a> {
         } else {
             Exit::Done
         }
+    }
+
+    /// Lists the Terminating pods.
+    pub fn terminating(&self) -> impl Iterator<Item = &PodView<'a>> {
+        self.pods.iter().filter(|pod| pod.is_evicted)
     }
 }
 
@@ -455,7 +483,6 @@ impl<'a> NodeView<'a> {
                 needs_you.then_some(State::Gone)
             }
         };
-        let mut reaped = pods.clone().filter(|pod| pod.verdict() == Verdict::Reap);
         let was_acted_on = pods
             .clone()
             .any(|pod| pod.trace.is_some_and(Trace::may_be_gone));
@@ -466,7 +493,6 @@ impl<'a> NodeView<'a> {
             state,
             held,
             was_acted_on,
-            is_reaped: reaped.next().is_some(),
             was_acted_on_earlier: earlier(run, name).next().is_some(),
             volumes: Volumes::of(run, (name, known), was_acted_on, pods.clone()),
             may_taint: known
@@ -482,25 +508,39 @@ impl<'a> NodeView<'a> {
         self.state == Some(State::Down) && self.known.is_some_and(|node| !node.out_of_service)
     }
 
-    /// Reports whether it may come back as it is: it is known that no run has deleted pods there.
-    pub fn may_be_waited_for(&self) -> bool {
-        let is_not_known = matches!(self.volumes, Volumes::MayHaveMoved);
-        let was_acted_on = self.was_acted_on || self.was_acted_on_earlier;
-        self.known.is_some() && !was_acted_on && !is_not_known
-    }
-
     /// Returns the group by which it may carry the API server's datastore, if it shows that itself.
     pub fn quorum(&self) -> Option<&'a Quorum> {
         self.known?.quorum.as_deref()
     }
 }
 
+/// Nodes are ordered by name.
+impl Ord for NodeView<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        natural(self.name).cmp(&natural(other.name))
+    }
+}
+
+impl PartialOrd for NodeView<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for NodeView<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for NodeView<'_> {}
+
 impl Volumes {
     fn of<'p, 'a: 'p>(
         run: &RunRecord<'_>,
         (name, known): (&str, Option<&NodeFacts>),
         was_acted_on: bool,
-        mut pods: impl Iterator<Item = &'p PodView<'a>>,
+        pods: impl Iterator<Item = &'p PodView<'a>>,
     ) -> Self {
         let now = run.facts.now;
         // A run that ended early noted no pods: they may have had an attached volume.
@@ -518,17 +558,23 @@ impl Volumes {
         if known.is_some_and(|node| !run.history.knows(&node.uid)) {
             return Self::MayHaveMoved;
         }
-        let moves = |pod: &PodView<'_>| {
-            let is_untouched = pod.trace == Some(Trace::Untouched);
-            pod.verdict() == Verdict::Reap && !is_untouched && pod.detaches_late
-        };
-        let detached = now.saturating_add(DETACH_TIME_LIMIT).unwrap_or(now);
-        let from = was_acted_on.then_some(detached);
-        match (run.facts.attachments.0.is_ok(), from) {
-            _ if !pods.any(moves) => Self::Stay,
-            (false, from) => Self::MayMove(from),
-            (true, Some(at)) => Self::MoveAt(at),
-            (true, None) => Self::MoveAfterRun,
+        let moves = |pod: &&PodView<'_>| pod.moves_a_volume();
+        let (done, ahead) = pods.filter(moves).partition::<Vec<_>, _>(|pod| {
+            was_acted_on && pod.trace.is_some_and(Trace::may_be_gone)
+        });
+        let is_at_once = |pod: &&PodView<'_>| pod.second_writer == SecondWriter::AtTheDelete;
+        if done.iter().any(is_at_once) {
+            return Self::MovedAt(now);
+        }
+        match ahead.iter().map(|pod| pod.from).min() {
+            _ if !done.is_empty() => {
+                Self::MoveAt(now.saturating_add(DETACH_TIME_LIMIT).unwrap_or(now))
+            }
+            None => Self::Stay,
+            Some(from) => Self::MoveAfterRun {
+                from,
+                at_once: ahead.iter().any(is_at_once),
+            },
         }
     }
 }
@@ -543,7 +589,7 @@ fn earlier<'a>(run: &'a RunRecord<'_>, node: &str) -> impl Iterator<Item = &'a N
 impl<'a> PodView<'a> {
     fn of(
         run: &'a RunRecord<'_>,
-        judged: &'a Judged,
+        (judged, is_evicted): (&'a Judged, bool),
         (place, at): (usize, Option<usize>),
         attached: &Read<Attached<'_>>,
     ) -> Self {
@@ -551,14 +597,19 @@ impl<'a> PodView<'a> {
         let node = facts.known_node(pod);
         let outcome = run.outcomes.get(&pod.uid);
         let attached = is_attached(judged, attached);
-        // Kubernetes detaches at once if the node has the taint `out-of-service`, and nothing waits for the volume if the
-        // namespace is being deleted. What was not read may be attached.
-        let detaches_late = node.is_some_and(|node| !node.out_of_service)
-            && judged.unneeded() != Some(Unneeded::Namespace)
-            && *attached.as_ref().unwrap_or(&true);
+        let second_writer = SecondWriter::of(judged, node, &attached);
+        // A pod that waits for more than time, such as one of a machine that is alive, has no other fate.
+        let waits = [Verdict::Wait, Verdict::Leave].contains(&judged.verdict());
+        let foreseen = judged.foreseen.as_ref().filter(|_| waits);
+        let fate = foreseen.map_or_else(|| judged.verdict(), Foreseen::verdict);
+        let reason = foreseen.map_or(&judged.reason, |it| &it.reason);
         let mut claims = storage.into_iter().flat_map(Storage::claims);
         let mut this = Self {
             judged,
+            reason,
+            fate,
+            from: foreseen.map(|it| it.at),
+            is_evicted,
             place,
             at,
             node,
@@ -568,14 +619,13 @@ impl<'a> PodView<'a> {
             damage: Damage::of(judged),
             effect: Effect::of(judged, &attached),
             attached,
-            detaches_late,
+            second_writer,
             returns: claims.all(|claim| claim.read.deletion.is_none())
                 && judged.unneeded().is_none()
                 && pod.controller.is_some(),
             overdue: facts.overdue(pod),
-            from: judged.reaped_from(),
             note: note(facts, judged),
-            code: [judged.code()],
+            code: [foreseen.map_or_else(|| judged.code(), |_| reason.code())],
         };
         this.returns = this.returns && this.is_local();
         this
@@ -586,6 +636,11 @@ impl<'a> PodView<'a> {
     }
 
     pub fn code(&self) -> ReasonCode {
+        self.judged.code()
+    }
+
+    /// Returns the code of the reason for its fate.
+    pub fn fate_code(&self) -> ReasonCode {
         self.code[0]
     }
 
@@ -600,9 +655,9 @@ impl<'a> PodView<'a> {
 
     /// Lists the reasons for which a person has to decide; none on a node that a limit holds.
     pub fn asks(&self) -> &[ReasonCode] {
-        match self.verdict() {
+        match self.fate {
             _ if self.is_on_held_node => &[],
-            Verdict::Manual if self.judged.reason.asks_a_person() => &self.judged.reason.asks,
+            Verdict::Manual if self.reason.asks_a_person() => &self.reason.asks,
             Verdict::Manual => &self.code,
             _ => &[],
         }
@@ -615,10 +670,10 @@ impl<'a> PodView<'a> {
         let never_started =
             pod.phase == "Pending" && pod.containers.running + pod.containers.terminated == 0;
         let may_run_twice = !never_started && !pod.finished() && !pod.made_by("DaemonSet", "apps");
-        match self.verdict() {
+        match self.fate {
             _ if self.is_on_held_node => false,
             Verdict::Reap => may_run_twice && self.trace != Some(Trace::Untouched),
-            Verdict::Manual => self.judged.reason.asks_a_person(),
+            Verdict::Manual => self.reason.asks_a_person(),
             _ => false,
         }
     }
@@ -629,10 +684,29 @@ impl<'a> PodView<'a> {
         limit.is_some_and(|limit| !matches!(limit, Limit::OverCap(_)))
     }
 
+    /// Reports whether a run moves one of its volumes to another machine, or did.
+    pub fn moves_a_volume(&self) -> bool {
+        let is_untouched = self.trace == Some(Trace::Untouched);
+        self.fate == Verdict::Reap && !is_untouched && self.second_writer != SecondWriter::Never
+    }
+
+    /// Reports whether its workload has no other Ready pod, or at most half, or that is not known.
+    pub fn is_missed(&self) -> bool {
+        let uses_claims = self
+            .judged
+            .pod
+            .claim_names
+            .as_ref()
+            .map_or(true, |all| !all.is_empty());
+        let is_known = self.judged.storage.is_some() || !uses_claims;
+        let is_replaced = self.effect == Effect::Leftover && is_known;
+        self.damage != Damage::ManyReady && !is_replaced
+    }
+
     /// Reports whether the pod needs you because its data is, or may be, on its node.
     pub fn is_local(&self) -> bool {
-        let asks = |code| self.judged.reason.asks.contains(&code);
-        self.verdict() == Verdict::Manual
+        let asks = |code| self.reason.asks.contains(&code);
+        self.fate == Verdict::Manual
             && (asks(ReasonCode::LocalVolume) || asks(ReasonCode::HostPath))
     }
 
@@ -649,14 +723,14 @@ impl<'a> PodView<'a> {
 
     /// Returns until when the volume of a PVC that was given up can be kept.
     pub fn given_up_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let ties = self.judged.reason.ties.iter();
+        let ties = self.reason.ties.iter();
         let until = ties.filter_map(Tie::given_up_from).max();
         until.filter(|until| *until > now)
     }
 
     /// Reports whether it was deleted, or would be.
     pub fn is_reaped(&self) -> bool {
-        self.verdict() == Verdict::Reap && self.outcome_code().is_none_or(OutcomeCode::went_well)
+        self.fate == Verdict::Reap && self.outcome_code().is_none_or(OutcomeCode::went_well)
     }
 }
 
@@ -714,8 +788,28 @@ impl Damage {
         match judged.copies() {
             Some(copies) if copies.ready == 0 => Self::NoOtherReady,
             None => Self::NotKnown,
-            Some(copies) if copies.ready < copies.wanted.div_ceil(2) => Self::FewReady,
+            Some(copies) if copies.ready <= copies.wanted / 2 => Self::FewReady,
             Some(_) => Self::ManyReady,
+        }
+    }
+}
+
+impl SecondWriter {
+    fn of(judged: &Judged, node: Option<&NodeFacts>, attached: &Read<bool>) -> Self {
+        // Kubernetes detaches at once if the node has the taint `out-of-service`, and nothing waits for the volume if the
+        // namespace is being deleted. What was not read can be attached.
+        let is_safe = node.is_none_or(|node| node.out_of_service)
+            || judged.unneeded() == Some(Unneeded::Namespace);
+        let is_share =
+            |volume: &VolumeFacts| volume.storage == Place::Driver && volume.driver.is_none();
+        match attached {
+            _ if is_safe => Self::Never,
+            Ok(false) if judged.pod.is_replaced_early() || judged.unneeded().is_some() => {
+                Self::Never
+            }
+            Ok(false) if judged.volumes().any(is_share) => Self::AtTheDelete,
+            Ok(false) => Self::Never,
+            Ok(true) | Err(_) => Self::AfterSixMinutes,
         }
     }
 }

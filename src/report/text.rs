@@ -7,8 +7,11 @@ use anstyle::{AnsiColor, Style};
 use itertools::Itertools as _;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-use super::document::{Document, Kind, Line, Section, Tone};
-use crate::words::sanitize;
+use super::{
+    advice::Harm,
+    document::{Document, Kind, Line, Section, Tone},
+};
+use crate::words::{prefixed, sanitize};
 
 /// The width of a text, except on a narrower terminal.
 const COLUMNS: usize = 110;
@@ -116,10 +119,16 @@ impl Text {
                 }
                 Line::Step(number, step) => {
                     self.heading(&mut before, tone);
-                    self.paragraph(&format!("{number:>2}  "), "    ", Tone::Plain, &step.what);
-                    if let Some(command) = &step.command {
-                        self.line(&format!("    {}", sanitize(command)), Tone::Plain);
+                    let what = with_harm(&step.what, step.harms);
+                    self.paragraph(&format!("{number:>2}  "), "    ", Tone::Plain, &what);
+                    for case in &step.cases {
+                        let first = format!("    {:<14}", format!("{}:", case.found));
+                        let rest = " ".repeat(first.len());
+                        let what = with_harm(&case.what, case.harms);
+                        self.paragraph(&first, &rest, Tone::Plain, &what);
+                        self.commands(&case.commands);
                     }
+                    self.commands(&step.command);
                 }
                 Line::Command(command) => {
                     self.line(&format!("{indent}{}", sanitize(command)), Tone::Plain);
@@ -135,6 +144,12 @@ impl Text {
                     self.wrapped(&first, &indent, Tone::Plain, &names, usize::MAX);
                 }
             }
+        }
+    }
+
+    fn commands<'a>(&mut self, commands: impl IntoIterator<Item = &'a String>) {
+        for command in commands {
+            self.line(&format!("    {}", sanitize(command)), Tone::Plain);
         }
     }
 
@@ -181,6 +196,10 @@ impl Text {
         self.written
             .push_str(&format!("{style}{}{style:#}\n", line.trim_end()));
     }
+}
+
+fn with_harm(what: &str, harm: Option<Harm>) -> String {
+    what.to_owned() + &prefixed(" ", harm.map(Harm::means))
 }
 
 /// Keeps together what stands in quotation marks: an author of it could make a line begin as a command of ours.

@@ -339,6 +339,7 @@ pub(super) fn storage_of(
     Storage {
         claims: claims.map(|names| names.iter().map(claim_of).collect()),
         set: None,
+        copies: None,
     }
 }
 
@@ -380,7 +381,6 @@ pub(super) fn add_set(pod: &PodFacts, storage: &mut Storage, read: &Read<Option<
     storage.set = Some(match read {
         Ok(Some(set)) => Ok(SetFacts {
             wants: set.wants(&pod.name),
-            copies: set.copies(),
             controller: set.metadata.controller().map(Owner::from),
         }),
         Ok(None) => Ok(SetFacts::default()),

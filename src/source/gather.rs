@@ -29,6 +29,9 @@ use crate::{
     settings::Settings,
 };
 
+/// The most pods of `StatefulSets` in a namespace whose Ready pods are counted although no verdict depends on it.
+const MAX_SETS_COUNTED: usize = 64;
+
 /// Gathers the facts that the rules and the limits need. `asked` is a Terminating pod that
 /// `explain` takes through all steps, whatever its node and namespace.
 pub async fn gather<S: Source>(
@@ -187,9 +190,22 @@ pub async fn gather<S: Source>(
     for (_, storage) in &mut due {
         add_nodes_and_drivers(storage, &nodes, detached.as_ref());
     }
-    let on_sets = due
+    // A verdict needs some of the StatefulSets, the page the Ready pods of all.
+    let needs_set = |(pod, storage): &&(PodFacts, Storage)| {
+        PodContext::of(&facts, policy, pod, Some(storage)).needs_set()
+    };
+    let (on_sets, others) = due.iter().partition::<Vec<_>, _>(needs_set);
+    let mut counted = BTreeMap::<_, usize>::new();
+    let others = others.into_iter().filter(|(pod, _)| {
+        let count = counted.entry(&pod.namespace).or_default();
+        *count += usize::from(pod.stateful_set().is_some());
+        *count <= MAX_SETS_COUNTED
+    });
+    let needed = on_sets
         .iter()
-        .filter(|(pod, storage)| PodContext::of(&facts, policy, pod, Some(storage)).needs_set());
+        .filter_map(|(pod, _)| set_of(pod))
+        .collect::<BTreeSet<_>>();
+    let on_sets = on_sets.iter().copied().chain(others);
     let sets = on_sets.filter_map(|(pod, _)| set_of(pod)).unique();
     let sets = read_each(sets.collect_vec(), async |(namespace, name)| {
         let set = source.object::<RawStatefulSet>(namespace, name).await;
@@ -200,6 +216,10 @@ pub async fn gather<S: Source>(
         let Some((key, set)) = set_of(pod).and_then(|key| sets.get_key_value(&key)) else {
             continue;
         };
+        storage.copies = set.as_ref().ok().and_then(|set| set.as_ref()?.copies());
+        if !needed.contains(key) {
+            continue;
+        }
         add_set(pod, storage, set);
         // If the StatefulSet could not be read, a pod with local data needs you, and its reason says so. It is an
         // error of the run only if a PVC that may be wanted would go with the pod.

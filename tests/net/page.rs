@@ -53,7 +53,11 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
     let printed = said.lines().map(str::trim_start);
     let printed = printed.filter(|line| line.starts_with("kubectl ") || line.starts_with("echo "));
     let printed = printed.collect::<BTreeSet<_>>();
-    let commands = steps.iter().filter_map(|step| step["command"].as_str());
+    let cases = steps.iter().flat_map(|step| list(&step["cases"]));
+    let of_cases = cases.flat_map(|case| list(&case["commands"]));
+    let commands = steps.iter().map(|step| step["command"].clone());
+    let commands = commands.chain(of_cases).collect::<Vec<_>>();
+    let commands = commands.iter().filter_map(Value::as_str);
     let commands = commands.collect::<BTreeSet<_>>();
     if printed != commands {
         wrong("other commands", &format!("{printed:?} {commands:?}"));
@@ -87,7 +91,7 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
         if attachments
             .iter()
             .any(|it| it["what"] == "VolumeAttachments")
-            && section(said, "DATA").contains("Not known: whether volumes")
+            && section(said, "DATA").contains("Not known: the VolumeAttachments")
         {
             wrong(
                 "None is said although attachments were not read",
@@ -101,17 +105,16 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
             .map(|node| text(&node).to_owned())
             .collect::<BTreeSet<_>>()
     };
-    for step in &steps {
-        let waits = text(&step["what"]).contains("booting, wait");
-        for node in nodes_of(step)
-            .iter()
-            .filter(|node| waits && is_doubtful(node))
-        {
-            wrong(
-                "somebody may wait for a node of which that is not known",
-                node,
-            );
-        }
+    // Whoever looks at a machine of which that is not known powers it off, if it runs.
+    let looks = |step: &&Value| {
+        let mut cases = list(&step["cases"]).into_iter();
+        text(&step["what"]).starts_with("Look at") && cases.any(|case| case["found"] == "Boots")
+    };
+    if history_is_unread && let Some(step) = steps.iter().find(looks) {
+        wrong(
+            "a machine may be left on of which that is not known",
+            text(&step["what"]),
+        );
     }
     let is_fenced = |node: &&String| {
         let node = find(before, "Node", "", node).expect("a node");
@@ -124,7 +127,14 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
         })
     };
     let is_calm = words(said).contains("The steps below can wait");
-    if is_calm && let Some(node) = touched.iter().find(|node| !is_fenced(node)) {
+    let moving = writes
+        .iter()
+        .filter(|write| has_attached(before, &write.uid));
+    let moving = moving.filter_map(|write| node_of(before, &write.uid));
+    let moving = moving
+        .filter(|node| touched.contains(node))
+        .collect::<BTreeSet<_>>();
+    if is_calm && let Some(node) = moving.iter().find(|node| !is_fenced(node)) {
         wrong("everything is said to wait", node);
     }
 
@@ -133,21 +143,12 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
         let what = text(&step["what"]);
         words.iter().any(|word| what.contains(word))
     };
-    for off in steps
-        .iter()
-        .filter(|step| says(step, &["OFF BEFORE", "OFF NOW"]))
-    {
+    for off in steps.iter().filter(|step| says(step, &["POWER OFF"])) {
         let nodes = nodes_of(off);
         let others = steps
             .iter()
             .filter(|step| !nodes_of(step).is_disjoint(&nodes));
-        let back = [
-            "Bring ",
-            "bring ",
-            "booting, wait",
-            "On ",
-            "power nothing off",
-        ];
+        let back = ["Bring ", "bring ", "Look at", "Log in"];
         for other in others.filter(|step| says(step, &back)) {
             wrong("two steps contradict each other", text(&other["what"]));
         }
@@ -168,6 +169,32 @@ fn section(said: &str, heading: &str) -> String {
     };
     let lines = lines.enumerate().take_while(is_in).map(|(_, line)| line);
     words(&lines.collect::<Vec<_>>().join(" "))
+}
+
+/// Whether a volume of the pod is attached to its node, and its namespace stays.
+fn has_attached(before: &Objects, uid: &str) -> bool {
+    let mut objects = before.objects.iter();
+    let pod = objects.find(|it| it["kind"] == "Pod" && it["metadata"]["uid"] == uid);
+    pod.is_some_and(|pod| {
+        let namespace = text(&pod["metadata"]["namespace"]);
+        let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+        let mut volumes = volumes.filter_map(|volume| {
+            let claim = text(&volume["persistentVolumeClaim"]["claimName"]);
+            let claim = find(before, "PersistentVolumeClaim", namespace, claim)?;
+            Some(&claim["spec"]["volumeName"])
+        });
+        let stays = find(before, "Namespace", "", namespace)
+            .is_some_and(|it| it["metadata"]["deletionTimestamp"].is_null());
+        stays
+            && volumes.any(|volume| {
+                before.objects.iter().any(|it| {
+                    it["kind"] == "VolumeAttachment"
+                        && it["spec"]["nodeName"] == pod["spec"]["nodeName"]
+                        && it["spec"]["source"]["persistentVolumeName"] == *volume
+                        && it["status"]["attached"] == true
+                })
+            })
+    })
 }
 
 /// The name of the node of a pod.

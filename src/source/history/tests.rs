@@ -14,7 +14,7 @@ const LOCAL: &str = "
     Pod shop/db-0: {uses: data}
     PersistentVolume pv-1: {claim: shop/data, on: ds06}
 ";
-const SEE_OFF: &str = "Have you SEEN ds06 off?";
+const SEE_OFF: &str = "POWER OFF ds06 if it answers";
 
 /// The note of a node, of which a pod was deleted twenty minutes ago, with more fields.
 fn note(node: &str, more: &Value) -> Value {
@@ -44,7 +44,7 @@ fn steps(ran: &Ran) -> String {
 
 /// Reports whether a step lets somebody wait for the machine.
 fn waits(steps: &str) -> bool {
-    let words = ["If it is booting, wait", "Bring ds06 back"];
+    let words = ["Look at the console of ds06", "Bring ds06 back"];
     words.iter().any(|words| steps.contains(words))
 }
 
