@@ -14,6 +14,7 @@ mod ends;
 mod events;
 mod faults;
 mod guard;
+mod held;
 mod load;
 mod manifests;
 mod pages;
