@@ -1,6 +1,7 @@
 //! No author of an object decides how much time or memory a run takes.
 
 use std::{
+    cmp::Reverse,
     fs,
     io::Read as _,
     process::Stdio,
@@ -9,36 +10,72 @@ use std::{
 };
 
 use itertools::Itertools as _;
-use pod_reaper_test_support::samples::{list, objects, with, yaml};
+use pod_reaper_test_support::{
+    samples::{list, objects, with, yaml},
+    simulated::Dice,
+};
 use serde_json::{Value, json};
 
-use crate::{SMALL, reaper};
+use crate::{Reaper, SMALL, reaper};
 
-/// Runs on the small cluster with more objects. Returns the report, its time, and the peak of its memory in MiB.
-fn measured(more: &Value) -> (Value, Duration, u64) {
-    let mut run = reaper(&["--output=json", "--log-level=off"]);
-    let state = list(objects(&with(yaml(SMALL), more.clone()))).to_string();
-    let file = run.file("state.json", &state);
-    let started = Instant::now();
-    let child = run.command.args(["--snapshot", &file]);
+/// What a run printed, how much time of a processor it took, and the peak of its memory in MiB.
+struct Cost {
+    printed: String,
+    took: Duration,
+    peak: usize,
+}
+
+/// Runs to the end, which comes after a minute at the latest.
+fn cost_of(mut run: Reaper) -> Cost {
+    let child = run.command.args(["--output=json", "--log-level=off"]);
     let child = child.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = child.stderr(Stdio::null()).spawn().expect("it starts");
     let mut stdout = child.stdout.take().expect("it is piped");
     let reader = thread::spawn(move || {
-        let mut report = String::new();
-        stdout.read_to_string(&mut report).map(|_| report)
+        let mut printed = String::new();
+        stdout.read_to_string(&mut printed).map(|_| printed)
     });
-    let (status, mut peak) = (format!("/proc/{}/status", child.id()), 0);
+    let (process, mut peak, mut took) = (format!("/proc/{}", child.id()), 0, Duration::ZERO);
     while child.try_wait().expect("it can be waited for").is_none() {
-        let status = fs::read_to_string(&status).unwrap_or_default();
+        let read = |name: &str| fs::read_to_string(format!("{process}/{name}")).unwrap_or_default();
+        let status = read("status");
         let mut lines = status.lines();
         let kib = lines.find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix("kB"));
         peak = kib.map_or(peak, |kib| kib.trim().parse().expect("a number"));
+        // Its time in user mode and in the kernel, in hundredths of a second: other programs may use the processors too.
+        let stat = read("stat");
+        let ticks = stat
+            .split(' ')
+            .skip(13)
+            .take(2)
+            .map(|it| it.parse::<u64>().expect("a number"));
+        took = took.max(Duration::from_millis(10 * ticks.sum::<u64>()));
+        if took > Duration::from_secs(60) {
+            child.kill().expect("it can be killed");
+        }
         thread::sleep(Duration::from_millis(2));
     }
-    let report = reader.join().expect("it reads").expect("text");
-    let report = serde_json::from_str(&report).expect("a report");
-    (report, started.elapsed(), peak / 1_024)
+    let printed = reader.join().expect("it reads").expect("text");
+    Cost {
+        printed,
+        took,
+        peak: peak / 1_024,
+    }
+}
+
+/// A run on a saved state.
+fn on_file(state: &str) -> Reaper {
+    let mut run = reaper(&["--snapshot"]);
+    let file = run.file("state.json", state);
+    run.command.arg(file);
+    run
+}
+
+/// Runs on the small cluster with more objects. Returns the report and its cost.
+fn measured(more: &Value) -> (Value, Cost) {
+    let state = list(objects(&with(yaml(SMALL), more.clone())));
+    let cost = cost_of(on_file(&state.to_string()));
+    (serde_json::from_str(&cost.printed).expect("a report"), cost)
 }
 
 fn verdicts(report: &Value) -> Vec<String> {
@@ -99,10 +136,10 @@ fn what_one_object_holds_costs_little_time_and_memory() {
         ),
         ("conditions", node),
     ] {
-        let (report, took, peak) = measured(&more);
+        let (report, Cost { took, peak, .. }) = measured(&more);
         assert_eq!(verdicts(&report).len(), 1, "{what}");
         assert!(
-            took < Duration::from_mins(2) && peak < 100,
+            took < Duration::from_secs(50) && peak < 100,
             "{what}: {took:?}, {peak} MiB"
         );
     }
@@ -223,5 +260,167 @@ fn a_pod_with_too_much_text_shows_no_start_that_it_never_had() {
         let writes = json!({"Namespace tenant": {}, "Pod tenant/p": with(pod, json!({"metadata": {"managedFields": [written]}}))});
         let (report, ..) = measured(&writes);
         assert_eq!(verdicts(&report), [gives], "Patroni, {status}");
+    }
+}
+
+/// A cluster in which each kind has all that a run reads.
+const ALL_KINDS: &str = "
+    Node ds04: {ready: 'True'}
+    Node ds06:
+        metadata: {labels: {a/b: c}, annotations: {a/b: c}, managedFields: [{manager: m, time: '2026-01-31T00:00:00Z', fieldsV1: {f:status: {}}}]}
+        spec: {taints: [{key: a, effect: NoSchedule}], podCIDRs: [a]}
+        status:
+            addresses: [{type: InternalIP, address: 10.0.0.1}]
+            conditions:
+            - {type: Ready, status: Unknown, reason: NodeStatusUnknown, lastTransitionTime: '2026-01-31T01:00:00Z'}
+            - {type: KernelDeadlock, status: 'False', lastHeartbeatTime: '2026-01-31T00:00:00Z'}
+            volumesAttached: [{name: kubernetes.io/csi/d^h, devicePath: ''}]
+    Namespace data: {metadata: {labels: {a: b}, finalizers: [a/b]}}
+    Lease other/ds06: {renewed: 7200}
+    PersistentVolume pv: {claim: data/c, spec: {csi: {driver: d, volumeHandle: h}, accessModes: [ReadWriteOnce],
+        nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: In, values: [v]}]}]}}}}
+    PersistentVolumeClaim data/c: {volume: pv, metadata: {finalizers: [a/b], ownerReferences: [{apiVersion: v1, kind: K, name: it, uid: u}]}}
+    VolumeAttachment at: {volume: pv, metadata: {finalizers: [a/b]}}
+    CSIDriver d: {spec: {attachRequired: true, volumeLifecycleModes: [Persistent]}}
+    StatefulSet data/db: {apiVersion: apps/v1, spec: {replicas: 1, volumeClaimTemplates: [{metadata: {name: c}}]}}
+    Pod data/db-0: {uses: c}
+    Pod data/web:
+        owner: ReplicaSet web
+        metadata: {labels: {a: b}, annotations: {pod-reaper.io/after-reap: note}}
+        spec:
+            tolerations: [{key: a, operator: Exists, effect: NoExecute}]
+            nodeSelector: {disk: ssd}
+            affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms:
+                [{matchExpressions: [{key: k, operator: In, values: [v]}]}]}}}
+            containers: [{name: main, volumeMounts: [{name: host, mountPath: /a}]}]
+            volumes: [{name: host, hostPath: {path: /srv/a}}, {name: disk, persistentVolumeClaim: {claimName: c}}]
+        status: {phase: Running, conditions: [{type: Ready, status: 'False'}], containerStatuses: [{name: main, state: {running: {}}}]}
+    Pod data/held: {metadata: {finalizers: [a/b], managedFields: [{manager: m, time: '2026-01-31T02:00:00Z', fieldsV1: {f:metadata: {f:finalizers: {.: {}}}}}]}}
+";
+
+/// Lists the places in `value` of lists, of maps and of texts, as JSON pointers.
+fn places(value: &Value, at: &str, found: &mut [Vec<String>; 3]) {
+    match value {
+        Value::Array(items) => {
+            found[0].push(at.to_owned());
+            for (place, item) in items.iter().enumerate() {
+                places(item, &format!("{at}/{place}"), found);
+            }
+        }
+        Value::Object(fields) => {
+            found[1].push(at.to_owned());
+            for (key, field) in fields {
+                let key = key.replace('~', "~0").replace('/', "~1");
+                places(field, &format!("{at}/{key}"), found);
+            }
+        }
+        Value::String(_) => found[2].push(at.to_owned()),
+        _ => {}
+    }
+}
+
+/// Returns the value with names that end in `end`.
+fn renamed(value: &Value, end: &str) -> Value {
+    let renamed_field = |(key, value): (&String, &Value)| match value {
+        Value::String(name) if ["name", "uid", "key", "claimName"].contains(&key.as_str()) => {
+            (key.clone(), json!(format!("{name}{end}")))
+        }
+        value => (key.clone(), renamed(value, end)),
+    };
+    match value {
+        Value::Array(items) => items.iter().map(|item| renamed(item, end)).collect(),
+        Value::Object(fields) => Value::Object(fields.iter().map(renamed_field).collect()),
+        value => value.clone(),
+    }
+}
+
+/// Makes up to three lists, maps or texts of the object longer, up to so many bytes. Returns their places.
+fn grow(object: &mut Value, bytes: usize, dice: &mut Dice) -> Vec<String> {
+    let mut found = [const { Vec::new() }; 3];
+    places(object, "", &mut found);
+    let chosen = (0..=dice.below(3)).filter_map(|_| {
+        let of_kind = &found[dice.weigh(&[(18, 0), (1, 1), (1, 2)])];
+        (!of_kind.is_empty()).then(|| of_kind[dice.below(of_kind.len())].clone())
+    });
+    // What is in a longer list is longer itself.
+    let chosen = chosen
+        .sorted_by_key(|place| Reverse(place.len()))
+        .dedup()
+        .collect_vec();
+    for (number, place) in chosen.iter().enumerate() {
+        let bytes = if number + 1 < chosen.len() {
+            dice.pick(&[100, 1_000, bytes / 2, bytes / 2])
+        } else {
+            bytes
+        };
+        let bytes = bytes.saturating_sub(object.to_string().len());
+        match object.pointer_mut(place).expect("its place") {
+            Value::Array(items) if !items.is_empty() => {
+                let one = items[dice.below(items.len())].clone();
+                let many = bytes / (one.to_string().len() + 6);
+                items.extend((0..many).map(|number| match &one {
+                    Value::String(text) => json!(format!("{text}{number}")),
+                    one => renamed(one, &number.to_string()),
+                }));
+            }
+            Value::Object(fields) => {
+                let more = (0..bytes / 20).map(|number| (format!("a.b/{number}"), json!("v")));
+                fields.extend(more);
+            }
+            Value::String(text) => text.push_str(&"x".repeat(bytes)),
+            _ => {}
+        }
+    }
+    chosen
+}
+
+/// Whatever the objects hold much of, and however many pods there are of a tenant, a run takes little time and memory.
+/// `RANDOM_SEED` is the first seed, and `RANDOM_SECONDS` how long to go on.
+#[test]
+fn whatever_grows_costs_little_time_and_memory() {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+    let (first, started) = (number("RANDOM_SEED").unwrap_or_default(), Instant::now());
+    let most = Duration::from_secs(number("RANDOM_SECONDS").unwrap_or(5));
+    for seed in (first..).take_while(|_| started.elapsed() < most) {
+        let mut dice = Dice::new(seed).fork();
+        let mut state = objects(&yaml(ALL_KINDS));
+        let (mut pods, mut grown) = (String::new(), Vec::new());
+        let mut many = 0;
+        if seed % 4 == 0 {
+            let all = state.iter().positions(|it| it["kind"] == "Pod");
+            let chosen = dice.pick(&all.collect_vec());
+            let chosen = &mut state[chosen];
+            let bytes = dice.pick(&[300, 3_000, 20_000]);
+            grown.push(grow(chosen, bytes, &mut dice));
+            let one = renamed(chosen, "NUMBER").to_string();
+            many = (25_000_000 / one.len()).min(20_000);
+            pods.extend((0..many).map(|number| one.replace("NUMBER", &number.to_string())));
+        } else {
+            grown.extend(
+                state
+                    .iter_mut()
+                    .map(|object| grow(object, 250_000, &mut dice)),
+            );
+        }
+        let file = list(state).to_string() + &pods;
+        let Cost {
+            printed,
+            took,
+            peak,
+        } = cost_of(on_file(&file));
+        let (file, printed) = (file.len() >> 20, printed.len() >> 20);
+        // A file is kept whole, and some KiB of each object in it.
+        let most_memory = if many == 0 {
+            100
+        } else {
+            50 + file + many / 150
+        };
+        let what = format!(
+            "RANDOM_SEED={seed}: {file} MiB take {took:?} and {peak} of {most_memory} MiB, and print {printed} MiB; \
+             {many} more pods; grown are {grown:?}"
+        );
+        eprintln!("{what}");
+        let is_little = took < Duration::from_secs(20) && peak < most_memory && printed < 5;
+        assert!(is_little, "{what}");
     }
 }
