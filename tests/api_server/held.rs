@@ -99,9 +99,10 @@ fn the_lines_about_a_member_change_nothing_once_it_is_back() {
         let node = cluster.try_get(&node_path("s2")).unwrap_or_default();
         node["metadata"]["annotations"]["pod-reaper.io/confirmed-off"].is_string()
     };
-    let lines: [(&str, &dyn Fn(&ControlPlane) -> bool, bool); 2] = [
-        (" delete --raw /api/v1/nodes/s2 ", &is_gone, false),
-        ("node s2 pod-reaper.io/confirmed-off=", &is_confirmed, true),
+    type Line = (&'static str, fn(&ControlPlane) -> bool, bool);
+    let lines: [Line; 2] = [
+        (" delete --raw /api/v1/nodes/s2 ", is_gone, false),
+        ("node s2 pod-reaper.io/confirmed-off=", is_confirmed, true),
     ];
     for (part, is_done, again) in lines {
         let printed = || {
