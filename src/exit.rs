@@ -14,7 +14,7 @@ pub enum Exit {
     Incomplete,
     /// A limit other than the cap held at least one pod.
     Held,
-    /// A pod needs you, and `--exit-on-manual` is set. Nothing else that a run found hides that.
+    /// Something cannot wait until working hours, and `--exit-on-manual` is set. Nothing else that a run found hides that.
     Manual,
     /// The program could not run.
     CouldNotRun,

@@ -107,7 +107,7 @@ Exit codes (the first that applies: 2, 1, 5, 4, 3):
   2  wrong usage, a missing file or context, a broken kubeconfig, or neither --yes nor a terminal
   3  finished, but something could not be deleted, verified, read or reported
   4  a limit other than --max-deletes held at least one pod
-  5  with --exit-on-manual: something needs you";
+  5  with --exit-on-manual: something cannot wait until working hours";
 
 impl Cli {
     /// Reads the process's arguments and environment. Ends the process after `--help` and

@@ -46,7 +46,7 @@ pub struct Options {
     #[arg(help_heading = REPORT, long, hide_short_help = true)]
     pub all: bool,
 
-    /// Exit with code 5 if something needs you
+    /// Exit with code 5 if something cannot wait until working hours
     #[arg(help_heading = REPORT, long)]
     pub exit_on_manual: bool,
 

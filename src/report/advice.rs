@@ -788,6 +788,20 @@ fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     all
 }
 
+/// Lists the nodes whose machines have to be looked at before something is harmed, each with what to do.
+pub fn to_look_at(survey: &Survey<'_>) -> Vec<(String, String)> {
+    let all = of(survey).into_iter().filter(|advice| {
+        matches!(advice, Advice::SeeMachine { .. }) && advice.press() == Some(Press::Harm)
+    });
+    let of_nodes = all.flat_map(|advice| {
+        let what = advice.to_string();
+        let (_, nodes) = advice.subject();
+        let names = nodes.0.into_iter().map(str::to_owned);
+        names.map(|name| (name, what.clone())).collect_vec()
+    });
+    of_nodes.collect()
+}
+
 /// Returns the look at the first of nodes of which nobody knows whether they live.
 fn reach<'a>(survey: &'a Survey<'a>, nodes: Vec<&'a str>) -> Option<Advice<'a>> {
     let first = survey.node(nodes.first()?)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Document, Report, build, explained, page, survey::Survey};
+use super::{Document, Report, advice, build, explained, page, survey::Survey};
 use crate::{
     exit::Exit,
     facts::{ClusterFacts, PodFacts, Uid},
@@ -64,6 +64,11 @@ impl RunRecord<'_> {
     /// Returns the report as JSON.
     pub fn report(&self) -> Report {
         build::report(&Survey::of(self), self)
+    }
+
+    /// Lists the nodes whose machines have to be looked at before something is harmed, each with what to do.
+    pub(crate) fn to_look_at(&self) -> Vec<(String, String)> {
+        advice::to_look_at(&Survey::of(self))
     }
 
     /// Returns the exit code.

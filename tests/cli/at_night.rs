@@ -481,6 +481,85 @@ fn no_failure_hides_that_something_needs_you() {
     }
 }
 
+/// What cannot wait rings, before the first delete and after it; what needs you and can wait does not.
+#[test]
+fn only_what_cannot_wait_rings() {
+    let nodes = node("ds01", false, "") + &node("ds02", true, "") + &node("ds03", true, "");
+    let set = |ready: usize| {
+        format!(
+            "StatefulSet impala/db: {{apiVersion: apps/v1, spec: {{replicas: 3, volumeClaimTemplates: [{{metadata: {{name: data}}}}]}}, \
+             status: {{replicas: 3, readyReplicas: {ready}}}}}\n"
+        )
+    };
+    let on_disk = |ready: usize| local("ds01", "db-0", "data-db-0") + &set(ready);
+    let used = pod("ds01", "db-0", "uses: net") + &set(2);
+    let volume = "PersistentVolume net: {claim: impala/net}\n";
+    let other = "VolumeAttachment csi-0: {node: ds02, volume: other}\n";
+    let share = used.clone()
+        + "PersistentVolume net: {claim: impala/net, spec: {nfs: {server: s, path: /}, csi: null, accessModes: [ReadWriteMany]}}\n"
+        + other;
+    let attached = used + volume + "VolumeAttachment csi: {node: ds01, volume: net}\n";
+    let later = attached.replace("overdue: 1200", "overdue: 60");
+    let confirmed =
+        "metadata: {annotations: {pod-reaper.io/confirmed-off: '2026-01-31T02:30:00Z'}}";
+    let off = node("ds01", false, confirmed) + &node("ds02", true, "") + &node("ds03", true, "");
+    let old = nodes.replace("since: 1800, renewed: 1860", "since: 7300, renewed: 7360");
+    let leftover = pod("ds01", "web-58d-0", "owner: ReplicaSet web-58d");
+    for (what, state, now, exit) in [
+        ("a leftover", nodes.clone() + &leftover, "NOW Nothing", 0),
+        (
+            "2 of 3 are Ready",
+            nodes.clone() + &on_disk(2),
+            "NOW Nothing",
+            0,
+        ),
+        (
+            "1 of 3 is Ready",
+            nodes.clone() + &on_disk(1),
+            "NOW 1 Look at",
+            5,
+        ),
+        (
+            "for more than two hours",
+            old + &on_disk(1),
+            "NOW 1 Look at",
+            0,
+        ),
+        (
+            "a volume moves",
+            nodes.clone() + &attached,
+            "NOW 1 Look at",
+            5,
+        ),
+        (
+            "a volume will move",
+            nodes.clone() + &later,
+            "ACT BEFORE 03:08Z",
+            5,
+        ),
+        ("the machine is off", off + &attached, "NOW Nothing", 0),
+        ("a share", nodes.clone() + &share, "NOW 1 Look at", 5),
+        (
+            "something was not read",
+            nodes + "Pod impala/odd: {metadata: {uid: ''}}\n" + &leftover,
+            "NOW 1 Not read",
+            5,
+        ),
+    ] {
+        let said = page(&state, &[]);
+        assert!(said.contains(now), "{what}: {said}");
+        let audit = reaper(&[
+            "--snapshot=-",
+            "--now",
+            NOW,
+            "--log-level=off",
+            "--exit-on-manual",
+        ]);
+        let audit = audit.input(saved(&format!("Namespace impala: {{}}\n{state}")));
+        audit.run().exits(exit);
+    }
+}
+
 /// A count that no set has is compared with others like any count.
 #[test]
 fn counts_of_any_size_are_compared() {

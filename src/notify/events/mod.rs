@@ -3,7 +3,7 @@
 //!
 //! A run writes the Events after it has verified the deletes. They change neither an outcome nor the exit
 //! code. There is one Event for each owner of deleted pods on a node, one for each of these nodes, and one
-//! for each pod that needs you. A node that came back without a reboot gets one too.
+//! for each pod that needs you. A node whose machine has to be looked at, or that came back without a reboot, gets one too.
 
 use std::time::Duration;
 
@@ -111,7 +111,11 @@ fn manual<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a Judged> {
 /// Makes all Events of a run. They are not held, because there is one for each pod that needs you.
 fn events(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
     let deletions = deletions(run).into_iter();
-    deletions.chain(warnings(run)).chain(returns(run))
+    let looks = looks(run).into_iter();
+    deletions
+        .chain(warnings(run))
+        .chain(looks)
+        .chain(returns(run))
 }
 
 /// Names a Warning. As long as the API server keeps it, a second one about the same object, for the same `reason`, in
@@ -224,6 +228,25 @@ fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
         let name = name_of(&pod.uid, codes[0], since);
         event(Some(name), codes, (pod_reference(pod), node), note)
     })
+}
+
+/// Returns one Event for each node whose machine has to be looked at.
+fn looks(run: &RunRecord<'_>) -> Vec<Event> {
+    let codes = ["look-at-machine", Verdict::Manual.as_str()];
+    let to_look_at = run.to_look_at().into_iter();
+    let events = to_look_at.filter_map(|(name, what)| {
+        let node = run.facts.known(&name)?;
+        let since = node.not_ready_since(run.facts.now);
+        let of_outage = name_of(&node.uid, codes[0], since);
+        let object = (node_reference(run, &name)?, None);
+        Some(event(
+            Some(of_outage),
+            codes,
+            object,
+            fit(&what, " See the report of pod-reaper."),
+        ))
+    });
+    events.collect()
 }
 
 /// Returns one Event for each node whose return needs you.
