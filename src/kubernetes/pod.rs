@@ -20,7 +20,6 @@ use super::{
         full_name, given, required,
     },
     node::TAINTS_OF_KUBERNETES,
-    volume::{NodeSelectorTerm, RequiredTerms},
 };
 use crate::{
     facts::{
@@ -141,6 +140,21 @@ raw! {
         required: RequiredTerms,
     }
 
+    struct RequiredTerms {
+        node_selector_terms: Terms,
+    }
+
+    struct RawTerm {
+        match_expressions: Names,
+        match_fields: Names,
+    }
+
+    struct RawRequirement {
+        key: String,
+        operator: String,
+        values: Values,
+    }
+
     struct RawToleration {
         key: String,
         operator: String,
@@ -212,6 +226,62 @@ impl<'de> Deserialize<'de> for Volumes {
             };
             if kept.iter().filter(|it| kind(it) == kind(&volume)).count() < most {
                 kept.push(volume);
+            }
+        };
+        folded(from, add).map(Self)
+    }
+}
+
+/// The terms of a pod's required affinity, one of which a node has to satisfy. Only what names a node is kept, each once,
+/// up to one more than the limit: the node's name, and its hostname. A term without requirements matches no node.
+#[derive(Debug, Clone, Default)]
+struct Terms(BTreeSet<[Option<String>; 2]>);
+
+impl<'de> Deserialize<'de> for Terms {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let add = |kept: &mut BTreeSet<_>, term: RawTerm| {
+            let (labels, fields) = (term.match_expressions, term.match_fields);
+            if kept.len() <= MAX_ITEMS_KEPT && (labels.are_any || fields.are_any) {
+                kept.insert([fields.name, labels.hostname]);
+            }
+        };
+        folded(from, add).map(Self)
+    }
+}
+
+/// What the requirements of a term name, if they allow one value of it.
+#[derive(Debug, Clone, Default)]
+struct Names {
+    are_any: bool,
+    name: Option<String>,
+    hostname: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let add = |kept: &mut Self, it: RawRequirement| {
+            kept.are_any = true;
+            if let ("In", [value]) = (it.operator.as_str(), &it.values.0[..]) {
+                match it.key.as_str() {
+                    "metadata.name" => kept.name = Some(value.clone()),
+                    HOSTNAME => kept.hostname = Some(value.clone()),
+                    _ => {}
+                }
+            }
+        };
+        folded(from, add)
+    }
+}
+
+/// The first two values of a requirement: no rule asks for more than the only one.
+#[derive(Debug, Clone, Default)]
+struct Values(Vec<String>);
+
+impl<'de> Deserialize<'de> for Values {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let add = |kept: &mut Vec<String>, value: String| {
+            if kept.len() < 2 {
+                kept.push(value);
             }
         };
         folded(from, add).map(Self)
@@ -395,15 +465,16 @@ impl WholePod {
             affinity,
             ..
         } = &self.spec;
-        let required = &affinity.node_affinity.required.node_selector_terms;
-        // A term without requirements matches no node, and one that names the pod's node no other.
-        let others = required
+        let Terms(terms) = &affinity.node_affinity.required.node_selector_terms;
+        // One that names the pod's node matches no other.
+        let others = terms
             .iter()
-            .filter(|term| !term.is_empty() && !term.names(node_name));
-        let hostnames = others.map(NodeSelectorTerm::hostname);
+            .filter(|[name, _]| name.as_ref() != Some(node_name));
+        let hostnames = others.map(|[_, hostname]| hostname.as_ref());
         let hostnames = hostnames.collect::<BTreeSet<_>>();
         let has_one = hostnames.len() <= 1 && !hostnames.contains(&None);
-        has_one && !required.is_empty() || node_selector.contains_key(HOSTNAME)
+        let are_known = (1..=MAX_ITEMS_KEPT).contains(&terms.len());
+        has_one && are_known || node_selector.contains_key(HOSTNAME)
     }
 
     /// Describes the pod's first volume that is a writable disk on a storage network.

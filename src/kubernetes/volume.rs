@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     csi::{CsiSource, is_of_cluster},
-    meta::{HOSTNAME, MAX_ITEMS_KEPT, Meta, given, required},
+    meta::{MAX_ITEMS_KEPT, Meta, given, required},
     pod::kind_of_disk,
 };
 use crate::{
@@ -111,8 +111,8 @@ raw! {
     }
 
     /// The terms that a volume requires of a node. The node has to satisfy one of them.
-    pub struct RequiredTerms {
-        pub node_selector_terms: Vec<NodeSelectorTerm>,
+    struct RequiredTerms {
+        node_selector_terms: Vec<NodeSelectorTerm>,
     }
 
     /// A disk on a storage network that Kubernetes knows itself.
@@ -120,9 +120,9 @@ raw! {
         fs_type: String,
     }
 
-    pub struct NodeSelectorTerm {
-        pub match_expressions: Vec<Requirement>,
-        pub match_fields: Vec<Requirement>,
+    struct NodeSelectorTerm {
+        match_expressions: Vec<Requirement>,
+        match_fields: Vec<Requirement>,
     }
 
     /// A `VolumeAttachment`.
@@ -327,31 +327,6 @@ impl RawStatefulSet {
             .iter()
             .any(|it| *claim == format!("{}-{pod}", it.metadata.name))
             && self.wants(pod)
-    }
-}
-
-impl NodeSelectorTerm {
-    /// Reports whether the term has no requirements.
-    pub fn is_empty(&self) -> bool {
-        self.match_expressions.is_empty() && self.match_fields.is_empty()
-    }
-
-    /// Reports whether the term can match no node but the one of that name.
-    pub fn names(&self, node: &str) -> bool {
-        let is_it = |it: &Requirement| {
-            it.key == "metadata.name" && it.operator == "In" && it.values == [node]
-        };
-        self.match_fields.iter().any(is_it)
-    }
-
-    /// Returns the only hostname of nodes that the term can match, if it names one.
-    pub fn hostname(&self) -> Option<&str> {
-        self.match_expressions
-            .iter()
-            .find_map(|it| match &it.values[..] {
-                [value] if it.key == HOSTNAME && it.operator == "In" => Some(value.as_str()),
-                _ => None,
-            })
     }
 }
 

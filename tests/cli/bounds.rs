@@ -104,6 +104,19 @@ fn what_one_object_holds_costs_little_time_and_memory() {
             "spec": {"csi": {"driver": "d"}, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}},
             "Pod compute-hive01/huebackend-0": {"uses": "c"}})
     };
+    // Each would take a multiple of the limit if it were kept.
+    let pod_expressions = each(
+        300_000,
+        |_| json!({"key": "a", "operator": "Exists", "values": ["a"]}),
+    );
+    let pod_terms = each(
+        300_000,
+        |_| json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
+    );
+    let of_pod = |terms: Value| {
+        json!({"Pod compute-hive01/huebackend-0": {"spec": {"affinity": {"nodeAffinity":
+            {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}}}})
+    };
     let pod = |metadata: Value| json!({"Pod compute-hive01/huebackend-0": {"metadata": metadata}});
     let written = each(
         20_000,
@@ -120,6 +133,11 @@ fn what_one_object_holds_costs_little_time_and_memory() {
             on(json!([{"matchExpressions": expressions}])),
         ),
         ("terms", on(terms)),
+        ("terms of a pod", of_pod(pod_terms)),
+        (
+            "expressions in a term of a pod",
+            of_pod(json!([{"matchExpressions": pod_expressions}])),
+        ),
         (
             "finalizers",
             pod(json!({"finalizers": each(300_000, |it| json!(format!("e.x/{it}")))})),
