@@ -34,10 +34,12 @@ fn printed((part, _): Line) -> (Fresh, String) {
     let cluster = one_dead();
     stuck_with_disk(&cluster, "dead");
     until_overdue();
-    let mut explain = binary(&cluster.kubeconfig);
+    let mut explain = program();
     explain
         .args(["explain", "apps/db-0", "--output=json"])
-        .args(SHORT);
+        .args(SHORT)
+        .arg("--kubeconfig")
+        .arg(&cluster.kubeconfig);
     let said = explain.output().expect("it starts").stdout;
     let report: Value = serde_json::from_slice(&said).expect("a report");
     let line = all_commands(&report).find(|line| line.contains(part));
