@@ -503,22 +503,27 @@ impl<'a> Advice<'a> {
                 });
                 let then_on = if needs.disk { ", then on again: its disk keeps its data" } else { "" };
                 let confirmed = if needs.mark { ", and confirm" } else { then_on };
-                let mut cases = vec![
-                    case("Boots", format!("leave it on. {}", needed.unwrap_or_else(|| "Its old containers have ended.".to_owned()))),
-                    case("Answers", format!("log in, and restart the kubelet. If its node is not Ready 2 minutes later, power the machine off{confirmed}.")),
-                ];
                 let moves = *volumes != Volumes::Stay;
-                cases.push(if moves {
-                    case("Frozen", "POWER THE MACHINE OFF, and confirm. Otherwise two machines can write to these volumes, unless the storage prevents it.".to_owned())
-                } else {
-                    case("Frozen", format!("power it off{confirmed}."))
-                });
+                let comes = matches!(volumes, Volumes::MoveAfterRun { .. });
+                let mut cases = Vec::new();
+                // Later, the step itself says what to do with a machine that runs.
+                if comes || !moves {
+                    cases.extend([
+                        case("Boots", format!("leave it on. {}", needed.unwrap_or_else(|| "Its old containers have ended.".to_owned()))),
+                        case("Answers", format!("log in, and restart the kubelet. If its node is not Ready 2 minutes later, power the machine off{confirmed}.")),
+                        if moves {
+                            case("Frozen", "POWER THE MACHINE OFF, and confirm. Otherwise two machines can write to these volumes, unless the storage prevents it.".to_owned())
+                        } else {
+                            case("Frozen", format!("power it off{confirmed}."))
+                        },
+                    ]);
+                }
                 cases.push(if needs.mark {
                     confirm(names, "confirm that.")
                 } else {
                     case("Off", "switch it on again: its disk keeps its data.".to_owned())
                 });
-                if matches!(volumes, Volumes::MoveAfterRun { .. }) {
+                if comes {
                     let until = survey.now.saturating_add(LOOKED_AWAY).unwrap_or(survey.now);
                     let commands = names.iter().filter_map(|name| {
                         let node = survey.node(name)?.known.filter(|_| !is_supposed && names.len() == 1)?;
@@ -1164,18 +1169,18 @@ fn to_see(
     let can_write = format!(
         "other nodes can use {whose} volumes, and two machines can write to them, unless the storage prevents it"
     );
-    let (head, is_on) = match nodes.0.len() {
+    let (head, unless) = match nodes.0.len() {
         _ if needs.history_alone => ("See that the machine is off:", ""),
-        1 => ("POWER OFF", " if it answers or is frozen"),
-        _ => ("POWER OFF", " if they answer or are frozen"),
+        1 => ("POWER OFF", ", unless it is off or boots"),
+        _ => ("POWER OFF", ", unless they are off or boot"),
     };
     match volumes {
-        Volumes::MovedAt(at) => format!("{head} {spot}{is_on}: since {}, {can_write}.", clock(at)),
+        Volumes::MovedAt(at) => format!("{head} {spot}{unless}. Since {}, {can_write}.", clock(at)),
         Volumes::MayHaveMoved => format!(
-            "{head} {spot}{is_on}. What earlier runs deleted there is not known: assume that {can_write}."
+            "{head} {spot}{unless}. What earlier runs deleted there is not known: assume that {can_write}."
         ),
         Volumes::MoveAt(at) => format!(
-            "{head} {spot} before {}{is_on}. From then on, {can_write}. Waiting for {nodes} is no longer safe.",
+            "{head} {spot} before {}{unless}. From then on, {can_write}. Waiting for {nodes} is no longer safe.",
             clock(at)
         ),
         Volumes::MoveAfterRun { from: Some(at), .. } => {

@@ -540,13 +540,17 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         let nodes = pods.nodes().0.join(" or ");
         format!("{first}{rest}{evicts}, unless the kubelet of {nodes} reports again.")
     });
-    let late = survey
-        .select(|pod| pod.moves_a_volume() && pod.second_writer == SecondWriter::AfterSixMinutes);
+    let ahead = |how: SecondWriter| {
+        survey.select(|pod| {
+            let is_done = pod.trace.is_some_and(Trace::may_be_gone);
+            pod.moves_a_volume() && !is_done && pod.second_writer == how
+        })
+    };
+    let late = ahead(SecondWriter::AfterSixMinutes);
     let late = late.map(|pods| {
         format!("Six minutes after that, other nodes can attach the volumes of {pods}.")
     });
-    let at_once =
-        survey.select(|pod| pod.moves_a_volume() && pod.second_writer == SecondWriter::AtTheDelete);
+    let at_once = ahead(SecondWriter::AtTheDelete);
     let at_once = at_once
         .map(|pods| format!("At the delete, other nodes can write to the volumes of {pods}."));
     let moves = (planned.is_some() || later.is_some()).then_some([late, at_once]);

@@ -22,12 +22,14 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
     let mut wrongs = Vec::new();
     let mut wrong = |what: &str, detail: &str| wrongs.push(format!("{what}: {detail}\n{said}"));
 
-    // Each pod with an outcome is in the text, by its whole name.
-    for pod in list(&report["pods"]) {
+    // Each pod with an outcome, or of which something is foreseen, is in the text, by its whole name.
+    let not_evicted = list(&report["notEvicted"]).into_iter();
+    for pod in list(&report["pods"]).into_iter().chain(not_evicted) {
         let name = text(&pod["name"]).to_owned();
         let is_named = || said.split([' ', ',', '/', '\n']).any(|word| word == name);
-        if !pod["outcome"].is_null() && !is_named() {
-            wrong("a pod with an outcome is not in the text", &name);
+        let is_told = !pod["outcome"].is_null() || !pod["foreseen"].is_null();
+        if is_told && !is_named() {
+            wrong("a pod is not in the text", &name);
         }
     }
 

@@ -121,3 +121,28 @@ fn a_refusal_names_the_remedy_and_repeats_no_answer() {
         "{text}"
     );
 }
+
+/// A node whose machine has to be looked at says so, before the first delete too, and once an outage.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_has_to_be_looked_at_says_so() {
+    let cluster =
+        "{Pod shop/db-0: {uses: data, overdue: 60}, PersistentVolume pv: {claim: shop/data},
+        VolumeAttachment csi: {node: ds06, volume: pv}}";
+    let calm = |_: &Request| Fate::default();
+    let first = ran("--yes", cluster, ("{}", START), calm).await;
+    let again = ran("--yes", cluster, ("{}", START), calm).await;
+    let events = [first, again].map(|ran| {
+        let mut events = ran.events.into_iter();
+        let is_it = |event: &Value| event["reason"] == "LookAtMachine";
+        let event = events.find(is_it).expect("an Event");
+        assert_eq!(event["regarding"]["uid"], "uid-ds06");
+        assert_eq!(event["type"], "Warning");
+        let note = event["note"].as_str().expect("a note").to_owned();
+        assert!(
+            note.starts_with("Look at the console of ds06 before "),
+            "{note}"
+        );
+        event["metadata"]["name"].clone()
+    });
+    assert_eq!(events[0], events[1]);
+}
