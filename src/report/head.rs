@@ -342,10 +342,11 @@ fn done_earlier(
                 .iter()
                 .filter(|pod| pod.trace != Trace::Gone)
                 .count();
-            let unsure = (unsure > 0).then(|| format!("{unsure} may still be there; "));
+            let unsure = (unsure > 0).then(|| format!("{unsure} can still be there; "));
             let unsure = prefixed("", unsure);
             format!(
-                "Force-deleted earlier on {name}, from {from} on: {count} ({unsure}ConfigMap {CONFIG_MAP})."
+                "Earlier: {} of {name} force-deleted from {from} on ({unsure}from ConfigMap {CONFIG_MAP}).",
+                counted(count, "pod", "pods")
             )
         }
     };
