@@ -34,7 +34,8 @@ pub async fn run<'a>(settings: &'a Settings, stop: &Stop) -> Result<RunRecord<'a
         let namespaces = &settings.namespaces;
         let reap_older_than = human_duration(settings.policy.reap_older_than);
         tracing::info!(%reap_older_than, "Looking for stuck Terminating pods; namespaces: {namespaces}");
-        if settings.policy.reap_older_than < SignedDuration::from_mins(1) {
+        let is_short = settings.policy.reap_older_than < SignedDuration::from_mins(1);
+        if is_short && settings.task.mode() == Mode::Delete {
             tracing::warn!(
                 "--reap-older-than is below one minute: nobody can look at a machine before its pods are deleted"
             );
