@@ -90,6 +90,9 @@ fn a_majority_that_nobody_sees_keeps_its_pods() {
     );
 }
 
+/// A part of a printed line, whether the line has been carried out, and whether a second time does no harm.
+type Line = (&'static str, fn(&ControlPlane) -> bool, bool);
+
 /// The line that deletes the Node object of a member, and the one that confirms it off: in time, twice, and late.
 #[test]
 fn the_lines_about_a_member_change_nothing_once_it_is_back() {
@@ -99,7 +102,6 @@ fn the_lines_about_a_member_change_nothing_once_it_is_back() {
         let node = cluster.try_get(&node_path("s2")).unwrap_or_default();
         node["metadata"]["annotations"]["pod-reaper.io/confirmed-off"].is_string()
     };
-    type Line = (&'static str, fn(&ControlPlane) -> bool, bool);
     let lines: [Line; 2] = [
         (" delete --raw /api/v1/nodes/s2 ", is_gone, false),
         ("node s2 pod-reaper.io/confirmed-off=", is_confirmed, true),

@@ -72,7 +72,9 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
         pods.any(|pod| pod["uid"] == uid && pod["outcome"] == "denied")
     };
     let touched = writes.iter().filter(|write| {
-        let is_open = write.answered.is_none_or(|code| code < 300 || code >= 500);
+        let is_open = write
+            .answered
+            .is_none_or(|code| !(300..500).contains(&code));
         let may_have_effect = is_open && !is_denied(&write.uid);
         write.kind == Kind::Delete && (write.removed || may_have_effect)
     });
@@ -119,7 +121,9 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
         );
     }
     let is_fenced = |node: &&String| {
-        let node = find(before, "Node", "", node).expect("a node");
+        let Some(node) = find(before, "Node", "", node) else {
+            return false;
+        };
         let marks = [&node["metadata"]["annotations"], &node["spec"]["taints"]];
         marks.iter().any(|marks| {
             let marks = marks.to_string();
