@@ -50,7 +50,7 @@ fn cost_of(mut run: Reaper) -> Cost {
             .take(2)
             .map(|it| it.parse::<u64>().expect("a number"));
         took = took.max(Duration::from_millis(10 * ticks.sum::<u64>()));
-        if took > Duration::from_secs(60) {
+        if took > Duration::from_mins(1) {
             child.kill().expect("it can be killed");
         }
         thread::sleep(Duration::from_millis(2));

@@ -21,6 +21,7 @@ pub const NOT_RUN: &str = "
     cargo test: how tests are run; they run by tests/run
     cargo fuzz: in no CI, as the page says
     RUSTC_BOOTSTRAP=1 cargo fuzz: in no CI, as the page says
+    RANDOM_SEED=100 RANDOM_SECONDS=600 cargo test: for longer than CI, which runs it for a minute
     kubectl delete -k: needs the namespace controller; tests/live/deployed.rs runs it
     kubectl logs: needs a kubelet; tests/real-node reads the logs of the CronJob's pod
     until kubectl logs: needs a kubelet; tests/real-node waits for this log
