@@ -124,7 +124,7 @@ pub enum Advice<'a> {
         pods: Pods<'a>,
     },
     #[display(
-        "Let each owner check the data (logs, the application's own check), and keep the backups from before {since}: these can have run on {node} beside their replacements: {pods}. If you find two writers, stop the application before it writes again."
+        "On {node}, these can have run beside their replacements: {pods}. Let each owner check the data (logs, the application's own check), and keep the backups from before {since}. If you find two writers, stop the application before it writes again."
     )]
     CheckForTwoWriters {
         told: bool,
@@ -755,7 +755,11 @@ fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
             told,
             node: &node.noted.node,
             since: day(survey, node.noted.first_reap),
-            pods: listed(&pods, NAMES),
+            pods: if pods.is_empty() {
+                "pods that the run which deleted them could not name".to_owned()
+            } else {
+                listed(&pods, NAMES)
+            },
         });
     }
     let sets = survey.not_ready_again();

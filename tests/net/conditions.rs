@@ -203,10 +203,19 @@ fn tolerates_lost(pod: &Value) -> bool {
     tolerations.is_some_and(|all| all.iter().any(|it| it["key"] == LOST))
 }
 
-/// Whether the pod would restart on another node.
-fn restarts(pod: &Value) -> bool {
+/// Whether the pod certainly restarts on another node: its controller waits for the delete.
+fn restarts(state: &Objects, pod: &Value) -> bool {
     let owners = pod["metadata"]["ownerReferences"].as_array();
-    owners.is_some_and(|all| all.iter().all(|owner| owner["kind"] != "DaemonSet"))
+    let waits = |owner: &Value| {
+        let early = ["DaemonSet", "ReplicaSet", "ReplicationController", "Job"];
+        !early.contains(&text(&owner["kind"]))
+    };
+    owners.is_some_and(|all| all.iter().all(waits)) && !is_bound(state, pod)
+}
+
+/// Whether a pod that was replaced at its eviction may wait for a volume, or for its Job.
+fn may_wait(pod: &Value) -> bool {
+    !pod["spec"]["volumes"].is_null() || !pod["metadata"]["finalizers"].is_null()
 }
 
 /// Whether a mark says that the node is off, true or not.
@@ -293,7 +302,8 @@ pub fn holds(
     }
     let pods = || state.objects.iter().filter(|it| it["kind"] == "Pod");
     let has_room = has_room(state, pods().any(tolerates_lost));
-    (restarts(pod) && is_wanted(state, pod) && !has_room).then_some("nothing could start elsewhere")
+    let restarts = restarts(state, pod) && is_wanted(state, pod);
+    (restarts && !has_room).then_some("nothing could start elsewhere")
 }
 
 /// Whether a zone of the node could be held: then the conditions say nothing about its pods.
@@ -535,6 +545,7 @@ pub fn is_free(state: &Objects, pod: &Value, now: Timestamp, choices: &Choices) 
         && claims(pod).all(|claim| attached(claim).is_some())
         && choices.cap.is_none()
         && holds(state, pod, now, choices).is_none()
+        && !(may_wait(pod) && !has_room(state, false))
         && (has_room(state, false) || is_marked_off(node))
         && !zone_may_be_held(state, node)
         && now >= deadline + SignedDuration::ZERO
