@@ -170,7 +170,8 @@ fn the_dry_run_overlay_reports_and_each_of_its_rights_is_needed() {
 fn the_history_outlives_an_update_of_the_manifests() {
     let cluster = fresh();
     install(&cluster, DEFAULT);
-    let noted = json!({"data": {"last-report": "something", "uid-1": "{}"}});
+    let noted =
+        json!({"data": {"last-report": "something", "01234567-89ab-cdef-0123-456789abcdef": "{}"}});
     until("the account may write it", || {
         as_account(&cluster, "PATCH", HISTORY, &noted).0 == 200
     });

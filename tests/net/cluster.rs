@@ -264,7 +264,7 @@ impl Builder<'_> {
             ]);
             pod["spec"]["containers"] = json!([{"name": "main", "volumeMounts": [{"name": "host", "mountPath": "/data", "subPath": below}]}]);
             pod["spec"]["volumes"] = json!([{"name": "host", "hostPath": {"path": path}}]);
-            if self.dice.permille(300) {
+            if self.dice.permille(300) && !json!(node).is_null() {
                 pod["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": node});
             }
             if self.dice.permille(200) {

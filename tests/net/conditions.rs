@@ -545,7 +545,7 @@ pub fn is_free(state: &Objects, pod: &Value, now: Timestamp, choices: &Choices) 
         && claims(pod).all(|claim| attached(claim).is_some())
         && choices.cap.is_none()
         && holds(state, pod, now, choices).is_none()
-        && !(may_wait(pod) && !has_room(state, false))
+        && (!may_wait(pod) || has_room(state, false))
         && (has_room(state, false) || is_marked_off(node))
         && !zone_may_be_held(state, node)
         && now >= deadline + SignedDuration::ZERO
