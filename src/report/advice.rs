@@ -2,7 +2,7 @@
 //! pod. The same advice about several pods or nodes is one.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::{self, Display, Formatter},
 };
 
@@ -739,7 +739,10 @@ fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let returned = survey
         .remembered
         .iter()
-        .filter(|node| node.may_have_run_twice());
+        .filter(|node| node.may_have_run_twice())
+        // Several nodes had one name. What nobody was told comes first, and stands once.
+        .sorted_by_key(|node| !node.needs_you());
+    let mut said = BTreeSet::new();
     for node in returned {
         let told = !node.needs_you();
         let is_suspect = |it: &&Reaped| it.attached || !it.is_replaced_early();
@@ -749,18 +752,25 @@ fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         }
         if node.now.state == NodeState::AnotherMachine {
             let node = &node.noted.node;
-            all.push(Advice::FindOldMachine { told, node });
+            if said.insert(node.clone()) {
+                all.push(Advice::FindOldMachine { told, node });
+            }
         }
-        all.push(Advice::CheckForTwoWriters {
-            told,
-            node: &node.noted.node,
-            since: day(survey, node.noted.first_reap),
-            pods: if pods.is_empty() {
-                "pods that the run which deleted them could not name".to_owned()
-            } else {
-                listed(&pods, NAMES)
-            },
-        });
+        let since = day(survey, node.noted.first_reap);
+        let pods = if pods.is_empty() {
+            "pods that the run which deleted them could not name".to_owned()
+        } else {
+            listed(&pods, NAMES)
+        };
+        let node = &node.noted.node;
+        if said.insert(format!("{node} {since} {pods}")) {
+            all.push(Advice::CheckForTwoWriters {
+                told,
+                node,
+                since,
+                pods,
+            });
+        }
     }
     let sets = survey.not_ready_again();
     let is_missed = |set: &&RememberedSet| set.copies.is_some_and(|it| it.ready <= it.wanted / 2);
