@@ -28,7 +28,7 @@ const SMALL_PAGE_NODES: usize = 10;
 /// The number of rows on one page, of 0.3 MB.
 const PAGE_ROWS: usize = 1_000;
 /// The most pages of a list, and the most objects that are requested with them. Kubernetes is made for 150,000
-/// pods, and etcd for 8 GB, but a broken server may say for ever that there is another page.
+/// pods, and etcd for 8 GB, but a broken server may say forever that there is another page.
 const MAX_PAGES: usize = 10_000;
 const MAX_OBJECTS: usize = 1_000_000;
 /// The divisor of the limit after a page that was too large: three steps lead from [`PAGE_OBJECTS`] to 1.
