@@ -254,6 +254,19 @@ pub fn of(namespace: &str) -> [(&str, &str); 3] {
     ]
 }
 
+/// Runs as the account, which ends with 1 because of `why`. Returns the proxy in front of the server, and the log.
+fn ends_unguarded(cluster: &Fresh, why: &str) -> (Proxy, String) {
+    let proxy = Proxy::to(cluster);
+    let output = binary(&proxy.kubeconfig_of(ACCOUNT))
+        .envs(of("pod-reaper"))
+        .args(SHORT)
+        .output()
+        .expect("it starts");
+    let log = shown(&output);
+    assert_eq!(output.status.code(), Some(1), "{why}: {log}");
+    (proxy, log)
+}
+
 /// A change, the words of the API server's refusal, if it then refuses, and those of the run.
 type Row<'a> = (&'a dyn Fn(), &'a str, &'a str);
 
@@ -322,14 +335,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
             let (code, said) = rehearsed(ACCOUNT, &cluster, &own);
             (code == 200) == refusal.is_empty() && said.contains(refusal)
         });
-        let proxy = Proxy::to(&cluster);
-        let output = binary(&proxy.kubeconfig_of(ACCOUNT))
-            .envs(of("pod-reaper"))
-            .args(SHORT)
-            .output()
-            .expect("it starts");
-        let log = shown(&output);
-        assert_eq!(output.status.code(), Some(1), "{says}: {log}");
+        let (proxy, log) = ends_unguarded(&cluster, says);
         assert!(log.contains(says), "{says}: {log}");
         assert!(log.contains("nothing was deleted"), "{says}: {log}");
         let seen = proxy.seen().into_iter();
@@ -420,14 +426,7 @@ fn the_words_of_a_webhook_prove_nothing() {
         let (_, said) = rehearsed(ACCOUNT, &cluster, &own);
         said.starts_with("admission webhook") && said.ends_with(WORDS)
     });
-    let proxy = Proxy::to(&cluster);
-    let output = binary(&proxy.kubeconfig_of(ACCOUNT))
-        .envs(of("pod-reaper"))
-        .args(SHORT)
-        .output()
-        .expect("it starts");
-    let log = shown(&output);
-    assert_eq!(output.status.code(), Some(1), "{log}");
+    let (_, log) = ends_unguarded(&cluster, "the words of a webhook");
     assert!(
         log.contains("another policy or webhook refused the dry-run delete first"),
         "{log}"

@@ -7,12 +7,13 @@ use crate::{
     support::{Fresh, installed::install},
 };
 
-/// Runs the binary at a terminal, types `answer`, and returns the content of the screen.
-fn at_a_terminal(cluster: &Fresh, answer: &str) -> String {
+/// A command that runs the binary at a terminal. Its input is the keyboard, and its output the screen.
+fn at_terminal(kubeconfig: &Path) -> Command {
     let program = env!("CARGO_BIN_EXE_pod-reaper");
-    let kubeconfig = cluster.kubeconfig.display();
+    let kubeconfig = kubeconfig.display();
     let command = format!("{program} --kubeconfig {kubeconfig} {}", SHORT.join(" "));
-    let mut script = Command::new("script")
+    let mut script = Command::new("script");
+    script
         .args([
             "--quiet",
             "--flush",
@@ -22,7 +23,13 @@ fn at_a_terminal(cluster: &Fresh, answer: &str) -> String {
             "/dev/null",
         ])
         .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
+        .stdout(Stdio::piped());
+    script
+}
+
+/// Runs the binary at a terminal, types `answer`, and returns the content of the screen.
+fn at_a_terminal(cluster: &Fresh, answer: &str) -> String {
+    let mut script = at_terminal(&cluster.kubeconfig)
         .spawn()
         .expect("script starts (apt-get install bsdutils)");
     // Standard input stays open until the end, as at a terminal after an answer.
@@ -73,25 +80,8 @@ fn a_proof_is_too_old_after_half_a_minute() {
     install(&cluster, DEFAULT);
     own_pod(&cluster, "pod-reaper");
     let proxy = Proxy::to(&cluster);
-    let program = env!("CARGO_BIN_EXE_pod-reaper");
-    let kubeconfig = proxy.kubeconfig_of(ACCOUNT);
-    let command = format!(
-        "{program} --kubeconfig {} {}",
-        kubeconfig.display(),
-        SHORT.join(" ")
-    );
-    let mut script = Command::new("script")
-        .args([
-            "--quiet",
-            "--flush",
-            "--return",
-            "--command",
-            &command,
-            "/dev/null",
-        ])
+    let mut script = at_terminal(&proxy.kubeconfig_of(ACCOUNT))
         .envs(of("pod-reaper"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
         .spawn()
         .expect("script starts");
     let mut keyboard = script.stdin.take().expect("it is piped");
