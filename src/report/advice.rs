@@ -1,12 +1,11 @@
-//! What to do, as data: each variant stands below its sentence. Three functions make it: of the run, of a node, and of a
-//! pod. The same advice about several pods or nodes is one.
+//! What to do, as data. Three functions make it: of the run, of a node, and of a pod. The same advice about several pods or
+//! nodes is one. Each kind has its urgency, its harm, its command and its sentence in one place.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fmt::{self, Display, Formatter},
 };
 
-use derive_more::Display;
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
@@ -26,206 +25,123 @@ use crate::{
     words::{Foreign, human_duration, joined, listed, natural, prefixed},
 };
 
-/// Something to do. The order of the variants is that of a page, the most urgent first.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Display)]
-pub enum Advice<'a> {
-    // The report lacks something: repeat the run.
-    #[display("Correct the namespace filter, and run again.")]
-    CorrectFilter,
-    #[display("Save the file again, with leases, before you act (command under NOT SEEN).")]
-    SaveAgain,
+/// Something to do, and what it is about.
+#[derive(Debug, Clone)]
+pub struct Advice<'a> {
+    pub what: What<'a>,
+    pub pods: Pods<'a>,
+    pub nodes: Nodes<'a>,
+    /// Whether a workload of its pods has no other Ready pod, or at most half, or that is not known.
+    is_missed: bool,
+    /// The place of its first node, if the same advice about other nodes is apart.
+    apart: Option<usize>,
+}
 
+/// What is to be done. The order of the variants is that of a page, the most urgent first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What<'a> {
+    // The report lacks something: repeat the run.
+    CorrectFilter,
+    SaveAgain,
     // A machine destroys data as it comes back.
-    #[display("{pods}: set volume {volume} to Retain before {nodes} comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod.", nodes = pods.nodes())]
     KeepData {
         volume: &'a str,
         claim: &'a str,
-        pods: Pods<'a>,
     },
-
     // Nobody knows which machines live.
-    #[display(
-        "Look at {nodes} before you power one off: several control-plane nodes are NotReady, and no etcd was seen there."
-    )]
-    LookBeforePowerOff { nodes: Nodes<'a> },
-    #[display("{}", to_reach(quorum))]
-    ReachMembers { quorum: &'a Quorum },
-    #[display("Before you power {nodes} off, ask the other members{ask}: {quorum}, and no spare is left.", ask = if quorum.has_etcd { " (etcdctl endpoint health --cluster, on one of them)" } else { "" })]
-    AskMembers {
-        missed: bool,
-        quorum: &'a Quorum,
-        nodes: Nodes<'a>,
-    },
-    #[display("Look at the console of {}.", spot(first))]
-    Reach {
-        first: &'a NodeView<'a>,
-        nodes: Nodes<'a>,
-    },
-    #[display("Bring {nodes} back; or power it off, and add a node on which pods can start.")]
-    MakeRoom { nodes: Nodes<'a> },
-    #[display("See why this is not known, and run again: {what}.")]
-    SeeWhatIsNotKnown { what: &'a str },
-
+    LookBeforePowerOff,
+    ReachMembers(&'a Quorum),
+    AskMembers(&'a Quorum),
+    Reach,
+    MakeRoom,
+    SeeWhatIsNotKnown(&'a str),
     // A machine lives: repair what fails there.
-    #[display("Log in to {}, and {}", alone.map_or_else(|| nodes.to_string(), spot), to_repair(*fault))]
-    Repair {
-        missed: bool,
-        alone: Option<&'a NodeView<'a>>,
-        fault: Option<KubeletSays>,
-        nodes: Nodes<'a>,
-    },
-
+    Repair(Option<KubeletSays>),
     // It cannot be repaired.
-    #[display("Only if that fails, power {nodes} off, which stops what runs there: after {time} of silence, a run force-deletes the pods.", time = human_duration(*silence))]
     PowerOffAlive {
-        missed: bool,
         silence: SignedDuration,
-        nodes: Nodes<'a>,
     },
-    #[display(
-        "Only if the datastore is elsewhere, or was reset or restored to fewer members, and {node} is gone for good: delete its Node object, which deletes its pods."
-    )]
-    DeleteMember { node: &'a str },
-    #[display(
-        "Only once you have SEEN {node} off, confirm that: the next run deletes its pods. (Each node by its own name.)"
-    )]
-    ConfirmOneOff { node: &'a str },
-
+    DeleteMember(&'a str),
+    ConfirmOneOff(&'a str),
     // A machine that nobody has seen off can write to its volumes beside another one, or its disk is needed.
-    #[display("{}", to_see(nodes, *alone, *volumes, *needs))]
     SeeMachine {
         volumes: Volumes,
         needs: Needs,
-        /// Its only node, unless there are many.
-        alone: Option<&'a NodeView<'a>>,
-        nodes: Nodes<'a>,
     },
-    #[display(
-        "Another machine has the name {node}, and nobody saw the old one off: find it, and see that it is off."
-    )]
-    FindOldMachine { told: bool, node: &'a str },
-
-    #[display("Once {} off, {}", pods.nodes().are("was", "were"), to_switch_on(pods))]
-    SwitchOn { missed: bool, pods: Pods<'a> },
-
+    FindOldMachine {
+        told: bool,
+        node: &'a str,
+    },
+    SwitchOn,
     // A machine may still run.
-    #[display("Power {nodes} off, unless {} boots: old containers can still run there.", if nodes.0.len() == 1 { "it" } else { "one of them" })]
-    PowerOff { nodes: Nodes<'a> },
-
+    PowerOff,
     // Pods may run elsewhere, or twice.
-    #[display("{nodes} is a leaf node: repair it, or the link to it. Its own agent then ends {pods}.", nodes = pods.nodes())]
-    RepairLeaf { missed: bool, pods: Pods<'a> },
-    #[display(
-        "Look in {cluster} for {pods} BEFORE you repair the link: the repair stops what runs there."
-    )]
-    LookInLeafCluster {
-        missed: bool,
-        cluster: &'a str,
-        pods: Pods<'a>,
-    },
-    #[display(
-        "On {node}, these can have run beside their replacements: {pods}. Let each owner check the data (logs, the application's own check), and keep the backups from before {since}. If you find two writers, stop the application before it writes again."
-    )]
+    RepairLeaf,
+    LookInLeafCluster(&'a str),
     CheckForTwoWriters {
         told: bool,
         node: &'a str,
         since: String,
         pods: String,
     },
-
     // Nothing else but a machine or its disk helps.
-    #[display("Bring {} back: {}", pods.nodes(), to_switch_on(pods))]
-    BringBack { missed: bool, pods: Pods<'a> },
-
+    BringBack,
     // Something was not deleted, is not back, or was not read.
-    #[display("See why {pods} {verb} not deleted [{code}]: {why}", verb = pods.verb("was", "were"))]
     NotDeleted {
-        missed: bool,
         code: OutcomeCode,
         why: String,
-        pods: Pods<'a>,
     },
-    #[display(
-        "Not Ready again since pods were deleted: {sets}. Unless another step explains it, see the events of namespace {namespace}."
-    )]
     NotReadyAgain {
-        missed: bool,
         sets: String,
         namespace: &'a str,
     },
-    #[display("Not read: {first}{others}: {cause}", others = and_more(*more))]
     NotRead {
         first: &'a str,
         more: usize,
         cause: &'a str,
     },
-
     // A machine is lost with its data.
-    #[display("{pods} {verb} data in {paths} on the disk of {nodes}. Only if that may be lost, delete the pod by hand (book: Data on a dead node).", nodes = pods.nodes(), verb = pods.verb("keeps", "keep"))]
-    GiveUpPath { paths: String, pods: Pods<'a> },
-    #[display("Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{held} A run {time} later deletes the pod. {again}", held = waits_for(finalizers), time = human_duration(*later), again = made_again(*operator, *unread_set), nodes = pods.nodes())]
+    GiveUpPath {
+        paths: String,
+    },
     GiveUpAndMakeAgain {
         claim: &'a str,
         finalizers: &'a [Foreign],
         later: SignedDuration,
         operator: Option<&'a Owner>,
         unread_set: Option<&'a str>,
-        pods: Pods<'a>,
     },
-    #[display("Only if {nodes} is lost for good, give up the data of {pods}: delete its PVC ({data}; nothing checks for other copies).{held} A run {time} later deletes the pod{again}", again = made_by_set(*operator), data = if *is_retained { "its volume stays, by its reclaim policy Retain" } else { "its volume is destroyed" }, held = waits_for(finalizers), time = human_duration(*later), nodes = pods.nodes())]
     GiveUp {
         is_retained: bool,
         finalizers: &'a [Foreign],
         later: SignedDuration,
         claim: &'a str,
         operator: Option<&'a Owner>,
-        pods: Pods<'a>,
     },
-    #[display("Only if {nodes} is lost for good: PVC {claim} of {pods} belongs to {owner}, whose operator replaces it.", nodes = pods.nodes())]
     LeaveToOperator {
         claim: &'a str,
         owner: &'a Owner,
-        pods: Pods<'a>,
     },
-    #[display("Only if {nodes} is lost for good: give up data one pod at a time, and wait for Ready in between. Leave pods without another Ready pod for last (pod-reaper explain POD has the command).", nodes = pods.nodes())]
-    GiveUpOneByOne { pods: Pods<'a> },
-
+    GiveUpOneByOne,
     // It blocks pods or volumes.
-    #[display(
-        "{pods} [{code}]: see why (pod-reaper explain POD), and what to do (book: Three in the morning)."
-    )]
-    SeeWhy {
-        missed: bool,
-        code: ReasonCode,
-        pods: Pods<'a>,
+    SeeWhy(ReasonCode),
+    SeeKubelet,
+    SeeCollector {
+        why: String,
     },
-    #[display("{pods} {verb} on a Ready node: see the log of the kubelet of {nodes}.", nodes = pods.nodes(), verb = pods.verb("hangs", "hang"))]
-    SeeKubelet { pods: Pods<'a> },
-    #[display("{pods}: {why}")]
-    SeeCollector { why: String, pods: Pods<'a> },
-    #[display("{pods} {verb} held by finalizer {finalizer}{setter}: repair its controller.", setter = prefixed(", set by ", *by), verb = pods.verb("is", "are"))]
     RepairController {
-        missed: bool,
         finalizer: &'a Foreign,
         by: Option<&'a Foreign>,
-        pods: Pods<'a>,
     },
-    #[display("{pods} {verb} held by finalizer {finalizer}{setter}: repair its controller. Only if that ran on {nodes} or waits for the end of the pod, and you have SEEN {nodes} off, {TAINT}.", setter = prefixed(", set by ", *by), nodes = pods.nodes(), verb = pods.verb("is", "are"))]
     RepairControllerOrTaint {
-        missed: bool,
         finalizer: &'a Foreign,
         by: Option<&'a Foreign>,
-        pods: Pods<'a>,
     },
-    #[display("See why Kosmos does not reach the leaf cluster.")]
-    SeeKosmos { pods: Pods<'a> },
-    #[display(
-        "VolumeAttachment {attachment} names {node}, which no longer exists: until it is gone, no other node gets the volume."
-    )]
-    SeeAttachment { node: &'a str, attachment: &'a str },
-    #[display(
-        "{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:"
-    )]
+    SeeKosmos,
+    SeeAttachment {
+        node: &'a str,
+        attachment: &'a str,
+    },
     GiveUpForPending {
         namespace: &'a str,
         pod: &'a str,
@@ -234,10 +150,8 @@ pub enum Advice<'a> {
         pod_uid: &'a Uid,
         claim_uid: &'a Uid,
     },
-
     // Only if somebody asks about one pod.
-    #[display("To delete all pods of {nodes} together and free their volumes, if you have SEEN it off: {TAINT}.", nodes = pods.nodes())]
-    TaintNode { pods: Pods<'a> },
+    TaintNode,
 }
 
 const TAINT: &str = "set the out-of-service taint: it deletes every pod there, and one with data there stays Pending. Remove it only after a power cycle";
@@ -296,58 +210,78 @@ codes! {
 }
 
 /// Pods that an advice is about, the worst damage first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default)]
 pub struct Pods<'a>(pub Vec<&'a PodView<'a>>);
 
 /// The names of nodes that an advice is about, in natural order.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default)]
 pub struct Nodes<'a>(pub Vec<&'a str>);
 
 impl<'a> Advice<'a> {
+    /// Makes advice about the run as a whole.
+    fn new(what: What<'a>) -> Self {
+        Self::of_nodes(what, Vec::new(), false)
+    }
+
+    fn of_nodes(what: What<'a>, nodes: Vec<&'a str>, is_missed: bool) -> Self {
+        Self {
+            what,
+            pods: Pods::default(),
+            nodes: Nodes(nodes),
+            is_missed,
+            apart: None,
+        }
+    }
+
+    fn of_pods(what: What<'a>, pods: Vec<&'a PodView<'a>>) -> Self {
+        let is_missed = pods.iter().any(|pod| pod.is_missed());
+        let pods = Pods(pods);
+        Self {
+            pods: pods.clone(),
+            ..Self::of_nodes(what, pods.nodes().0, is_missed)
+        }
+    }
+
     /// Returns why it cannot wait until working hours; `None` if it can.
     pub fn press(&self) -> Option<Press> {
-        Some(match self {
-            Self::KeepData { .. } => Press::Harm,
-            Self::SeeMachine { volumes, needs, .. } => match volumes {
+        Some(match &self.what {
+            What::KeepData { .. } => Press::Harm,
+            What::SeeMachine { volumes, needs } => match volumes {
                 Volumes::Stay if needs.is_missed => Press::Missed,
                 Volumes::Stay => return None,
                 Volumes::MayHaveMoved => Press::NotRead,
                 _ => Press::Harm,
             },
-            Self::LookBeforePowerOff { .. }
-            | Self::ReachMembers { .. }
-            | Self::Reach { .. }
-            | Self::MakeRoom { .. }
-            | Self::DeleteMember { .. }
-            | Self::ConfirmOneOff { .. }
-            | Self::FindOldMachine { told: false, .. }
-            | Self::CheckForTwoWriters { told: false, .. } => Press::Unsure,
-            Self::CorrectFilter
-            | Self::SaveAgain
-            | Self::SeeWhatIsNotKnown { .. }
-            | Self::NotRead { .. } => Press::NotRead,
-            _ if self.clone().missed().is_some_and(|missed| *missed) => Press::Missed,
+            What::LookBeforePowerOff
+            | What::ReachMembers(_)
+            | What::Reach
+            | What::MakeRoom
+            | What::DeleteMember(_)
+            | What::ConfirmOneOff(_)
+            | What::FindOldMachine { told: false, .. }
+            | What::CheckForTwoWriters { told: false, .. } => Press::Unsure,
+            What::CorrectFilter
+            | What::SaveAgain
+            | What::SeeWhatIsNotKnown(_)
+            | What::NotRead { .. } => Press::NotRead,
+            What::AskMembers(_)
+            | What::Repair(_)
+            | What::PowerOffAlive { .. }
+            | What::SwitchOn
+            | What::RepairLeaf
+            | What::LookInLeafCluster(_)
+            | What::BringBack
+            | What::NotDeleted { .. }
+            | What::NotReadyAgain { .. }
+            | What::SeeWhy(_)
+            | What::RepairController { .. }
+            | What::RepairControllerOrTaint { .. }
+                if self.is_missed =>
+            {
+                Press::Missed
+            }
             _ => return None,
         })
-    }
-
-    /// Returns whether a workload of its pods has no other Ready pod, or at most half, or whether that is not known.
-    fn missed(&mut self) -> Option<&mut bool> {
-        match self {
-            Self::AskMembers { missed, .. }
-            | Self::Repair { missed, .. }
-            | Self::PowerOffAlive { missed, .. }
-            | Self::SwitchOn { missed, .. }
-            | Self::RepairLeaf { missed, .. }
-            | Self::LookInLeafCluster { missed, .. }
-            | Self::BringBack { missed, .. }
-            | Self::NotDeleted { missed, .. }
-            | Self::NotReadyAgain { missed, .. }
-            | Self::SeeWhy { missed, .. }
-            | Self::RepairController { missed, .. }
-            | Self::RepairControllerOrTaint { missed, .. } => Some(missed),
-            _ => None,
-        }
     }
 
     /// Reports how soon it is to be done.
@@ -360,29 +294,27 @@ impl<'a> Advice<'a> {
         match self.press() {
             None => false,
             Some(Press::Missed) => {
-                let (_, nodes) = self.clone().subject();
-                let mut names = nodes.0.into_iter();
-                let is_old = |name: &str| {
+                let is_old = |name: &&str| {
                     let node = survey.node(name).and_then(|node| node.known);
                     let since = node.and_then(|node| node.not_ready_since(survey.now));
                     since.is_some_and(|since| survey.now.duration_since(since) >= RINGS)
                 };
-                !names.all(is_old)
+                !self.nodes.0.iter().all(is_old)
             }
             // An empty filter, and what was not read beside Ready nodes, wakes nobody.
-            Some(Press::NotRead) => !survey.down().is_empty() && *self != Self::CorrectFilter,
+            Some(Press::NotRead) => !survey.down().is_empty() && self.what != What::CorrectFilter,
             Some(Press::Harm | Press::Unsure) => true,
         }
     }
 
     /// Returns the harm that its command does.
     pub fn harm(&self) -> Option<Harm> {
-        match self {
-            Self::GiveUp { .. } | Self::GiveUpForPending { .. } => Some(Harm::Data),
-            Self::DeleteMember { .. }
-            | Self::ConfirmOneOff { .. }
-            | Self::RepairControllerOrTaint { .. }
-            | Self::TaintNode { .. } => Some(Harm::Pods),
+        match self.what {
+            What::GiveUp { .. } | What::GiveUpForPending { .. } => Some(Harm::Data),
+            What::DeleteMember(_)
+            | What::ConfirmOneOff(_)
+            | What::RepairControllerOrTaint { .. }
+            | What::TaintNode => Some(Harm::Pods),
             _ => None,
         }
     }
@@ -394,47 +326,48 @@ impl<'a> Advice<'a> {
             return None;
         }
         let kubectl = survey.kubectl;
-        match self {
-            Self::KeepData { volume, .. } => {
+        match self.what {
+            What::KeepData { volume, .. } => {
                 let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
                 Some(kubectl.command(&["patch", "pv", volume, "-p", retain]))
             }
-            Self::LookInLeafCluster { cluster, pods, .. } => {
+            What::LookInLeafCluster(cluster) => {
                 let there = Target {
                     kubeconfig: Some(format!("{cluster}.kubeconfig").into()),
                     context: None,
                 };
-                let mut namespaces = pods.0.iter().map(|pod| pod.judged.pod.namespace.as_str());
+                let pods = self.pods.0.iter();
+                let mut namespaces = pods.map(|pod| pod.judged.pod.namespace.as_str());
                 let namespace = namespaces.all_equal_value().ok()?;
                 Some(there.command(&["get", "pods", "-n", namespace, "-o", "wide"]))
             }
-            Self::DeleteMember { node } => kubectl.delete_node(survey.node(node)?.known?),
-            Self::ConfirmOneOff { node } => kubectl.confirm_off(survey.node(node)?.known?),
-            Self::NotReadyAgain { namespace, .. } => {
+            What::DeleteMember(node) => kubectl.delete_node(survey.node(node)?.known?),
+            What::ConfirmOneOff(node) => kubectl.confirm_off(survey.node(node)?.known?),
+            What::NotReadyAgain { namespace, .. } => {
                 let words = ["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"];
                 Some(kubectl.command(&words))
             }
-            Self::GiveUp { claim, pods, .. } => {
-                let [pod] = pods.0[..] else { return None };
+            What::GiveUp { claim, .. } => {
+                let [pod] = self.pods.0[..] else { return None };
                 let bound = pod.judged.claim(claim)?.read.bound()?;
                 let namespace = &pod.judged.pod.namespace;
                 kubectl.delete_claim(pod.node?, namespace, claim, &bound.uid)
             }
-            Self::RepairControllerOrTaint { pods, .. } | Self::TaintNode { pods } => {
-                let node = pods.node(survey).filter(|node| node.may_taint)?;
-                Some(kubectl.taint(node.known?))
+            What::RepairControllerOrTaint { .. } | What::TaintNode => {
+                let node = survey.node_of_all(&self.pods.0);
+                Some(kubectl.taint(node.filter(|node| node.may_taint)?.known?))
             }
-            Self::SeeKosmos { .. } => Some(kubectl.command(&[
+            What::SeeKosmos => Some(kubectl.command(&[
                 "logs",
                 "-n",
                 "kosmos-system",
                 "deployment/clustertree-cluster-manager",
                 "--tail=50",
             ])),
-            Self::SeeAttachment { attachment, .. } => {
+            What::SeeAttachment { attachment, .. } => {
                 Some(kubectl.command(&["describe", "volumeattachment", attachment]))
             }
-            Self::GiveUpForPending {
+            What::GiveUpForPending {
                 namespace,
                 pod,
                 claim,
@@ -446,17 +379,179 @@ impl<'a> Advice<'a> {
         }
     }
 
-    /// Takes the pods and the nodes that it is about.
-    pub fn subject(mut self) -> (Pods<'a>, Nodes<'a>) {
-        let nodes = match self {
-            Self::ReachMembers { quorum } => {
-                Some(Nodes(quorum.not_ready.iter().map(String::as_str).collect()))
-            }
-            Self::DeleteMember { node } | Self::ConfirmOneOff { node } => Some(Nodes(vec![node])),
-            _ => self.nodes().map(std::mem::take),
+    /// Says what to do.
+    pub fn sentence(&self, survey: &Survey<'_>) -> String {
+        let Self { pods, nodes, .. } = self;
+        let verb = |one, many| pods.verb(one, many);
+        let alone = || {
+            let node = self.apart.map(|place| &survey.nodes[place]);
+            node.map_or_else(|| nodes.to_string(), spot)
         };
-        let pods = self.pods().map(std::mem::take).unwrap_or_default();
-        (pods.clone(), nodes.unwrap_or_else(|| pods.nodes()))
+        match &self.what {
+            What::CorrectFilter => "Correct the namespace filter, and run again.".to_owned(),
+            What::SaveAgain => {
+                "Save the file again, with leases, before you act (command under NOT SEEN)."
+                    .to_owned()
+            }
+            What::KeepData { volume, claim } => format!(
+                "{pods}: set volume {volume} to Retain before {nodes} comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod."
+            ),
+            What::LookBeforePowerOff => format!(
+                "Look at {nodes} before you power one off: several control-plane nodes are NotReady, and no etcd was seen there."
+            ),
+            What::ReachMembers(quorum) => to_reach(quorum),
+            What::AskMembers(quorum) => {
+                let ask = if quorum.has_etcd {
+                    " (etcdctl endpoint health --cluster, on one of them)"
+                } else {
+                    ""
+                };
+                format!(
+                    "Before you power {nodes} off, ask the other members{ask}: {quorum}, and no spare is left."
+                )
+            }
+            What::Reach => format!("Look at the console of {}.", alone()),
+            What::MakeRoom => format!(
+                "Bring {nodes} back; or power it off, and add a node on which pods can start."
+            ),
+            What::SeeWhatIsNotKnown(what) => {
+                format!("See why this is not known, and run again: {what}.")
+            }
+            What::Repair(fault) => format!("Log in to {}, and {}", alone(), to_repair(*fault)),
+            What::PowerOffAlive { silence } => format!(
+                "Only if that fails, power {nodes} off, which stops what runs there: after {} of silence, a run force-deletes the pods.",
+                human_duration(*silence)
+            ),
+            What::DeleteMember(node) => format!(
+                "Only if the datastore is elsewhere, or was reset or restored to fewer members, and {node} is gone for good: delete its Node object, which deletes its pods."
+            ),
+            What::ConfirmOneOff(node) => format!(
+                "Only once you have SEEN {node} off, confirm that: the next run deletes its pods. (Each node by its own name.)"
+            ),
+            What::SeeMachine { volumes, needs } => to_see(nodes, &alone(), *volumes, *needs),
+            What::FindOldMachine { node, .. } => format!(
+                "Another machine has the name {node}, and nobody saw the old one off: find it, and see that it is off."
+            ),
+            What::SwitchOn => format!(
+                "Once {} off, {}",
+                nodes.are("was", "were"),
+                to_switch_on(pods, nodes)
+            ),
+            What::PowerOff => format!(
+                "Power {nodes} off, unless {} boots: old containers can still run there.",
+                if nodes.0.len() == 1 {
+                    "it"
+                } else {
+                    "one of them"
+                }
+            ),
+            What::RepairLeaf => format!(
+                "{nodes} is a leaf node: repair it, or the link to it. Its own agent then ends {pods}."
+            ),
+            What::LookInLeafCluster(cluster) => format!(
+                "Look in {cluster} for {pods} BEFORE you repair the link: the repair stops what runs there."
+            ),
+            What::CheckForTwoWriters {
+                node, since, pods, ..
+            } => format!(
+                "On {node}, these can have run beside their replacements: {pods}. Let each owner check the data (logs, the application's own check), and keep the backups from before {since}. If you find two writers, stop the application before it writes again."
+            ),
+            What::BringBack => format!("Bring {nodes} back: {}", to_switch_on(pods, nodes)),
+            What::NotDeleted { code, why } => format!(
+                "See why {pods} {} not deleted [{code}]: {why}",
+                verb("was", "were")
+            ),
+            What::NotReadyAgain { sets, namespace } => format!(
+                "Not Ready again since pods were deleted: {sets}. Unless another step explains it, see the events of namespace {namespace}."
+            ),
+            What::NotRead {
+                first,
+                more: 0,
+                cause,
+            } => format!("Not read: {first}: {cause}"),
+            What::NotRead { first, more, cause } => {
+                format!("Not read: {first}, and {more} more like it: {cause}")
+            }
+            What::GiveUpPath { paths } => format!(
+                "{pods} {} data in {paths} on the disk of {nodes}. Only if that may be lost, delete the pod by hand (book: Data on a dead node).",
+                verb("keeps", "keep")
+            ),
+            What::GiveUpAndMakeAgain {
+                claim,
+                finalizers,
+                later,
+                operator,
+                unread_set,
+            } => format!(
+                "Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{} A run {} later deletes the pod. {}",
+                waits_for(finalizers),
+                human_duration(*later),
+                made_again(*operator, *unread_set)
+            ),
+            What::GiveUp {
+                is_retained,
+                finalizers,
+                later,
+                operator,
+                ..
+            } => {
+                let data = if *is_retained {
+                    "its volume stays, by its reclaim policy Retain"
+                } else {
+                    "its volume is destroyed"
+                };
+                format!(
+                    "Only if {nodes} is lost for good, give up the data of {pods}: delete its PVC ({data}; nothing checks for other copies).{} A run {} later deletes the pod{}",
+                    waits_for(finalizers),
+                    human_duration(*later),
+                    made_by_set(*operator)
+                )
+            }
+            What::LeaveToOperator { claim, owner } => format!(
+                "Only if {nodes} is lost for good: PVC {claim} of {pods} belongs to {owner}, whose operator replaces it."
+            ),
+            What::GiveUpOneByOne => format!(
+                "Only if {nodes} is lost for good: give up data one pod at a time, and wait for Ready in between. Leave pods without another Ready pod for last (pod-reaper explain POD has the command)."
+            ),
+            What::SeeWhy(code) => format!(
+                "{pods} [{code}]: see why (pod-reaper explain POD), and what to do (book: Three in the morning)."
+            ),
+            What::SeeKubelet => format!(
+                "{pods} {} on a Ready node: see the log of the kubelet of {nodes}.",
+                verb("hangs", "hang")
+            ),
+            What::SeeCollector { why } => format!("{pods}: {why}"),
+            What::RepairController { finalizer, by }
+            | What::RepairControllerOrTaint { finalizer, by } => {
+                let repair = format!(
+                    "{pods} {} held by finalizer {finalizer}{}: repair its controller.",
+                    verb("is", "are"),
+                    prefixed(", set by ", *by)
+                );
+                match self.what {
+                    What::RepairController { .. } => repair,
+                    _ => format!(
+                        "{repair} Only if that ran on {nodes} or waits for the end of the pod, and you have SEEN {nodes} off, {TAINT}."
+                    ),
+                }
+            }
+            What::SeeKosmos => "See why Kosmos does not reach the leaf cluster.".to_owned(),
+            What::SeeAttachment { node, attachment } => format!(
+                "VolumeAttachment {attachment} names {node}, which no longer exists: until it is gone, no other node gets the volume."
+            ),
+            What::GiveUpForPending {
+                namespace,
+                pod,
+                volume,
+                claim,
+                ..
+            } => format!(
+                "{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:"
+            ),
+            What::TaintNode => format!(
+                "To delete all pods of {nodes} together and free their volumes, if you have SEEN it off: {TAINT}."
+            ),
+        }
     }
 
     /// Lists what one may find, and what to do then.
@@ -485,16 +580,16 @@ impl<'a> Advice<'a> {
                 ..case("Off", format!("{what}{and_so_on}"))
             }
         };
-        match self {
-            Self::Reach { nodes, .. } => vec![
+        let names = &self.nodes.0;
+        match &self.what {
+            What::Reach => vec![
                 case("Answers", "repair the network. Power nothing off, and delete nothing: the kubelets end their pods themselves.".to_owned()),
-                confirm(&nodes.0, "look at the others. Confirm only those that you found off; a run then deletes on them."),
+                confirm(names, "look at the others. Confirm only those that you found off; a run then deletes on them."),
             ],
-            Self::SeeMachine { nodes, needs, .. } if needs.history_alone => {
-                vec![confirm(&nodes.0, "confirm that.")]
+            What::SeeMachine { needs, .. } if needs.history_alone => {
+                vec![confirm(names, "confirm that.")]
             }
-            Self::SeeMachine { volumes, needs, nodes, .. } => {
-                let names = &nodes.0;
+            What::SeeMachine { volumes, needs } => {
                 let on_disk = survey.select(|pod| {
                     pod.returns && pod.judged.pod.node.as_deref().is_some_and(|node| names.contains(&node))
                 });
@@ -530,7 +625,7 @@ impl<'a> Advice<'a> {
                         Some(survey.kubectl.opt_out(node, until))
                     });
                     let commands = commands.collect();
-                    let what = format!("opt {} out of runs until {}.", Nodes(names.clone()), clock(until));
+                    let what = format!("opt {} out of runs until {}.", self.nodes, clock(until));
                     cases.push(Case { commands, ..case("Cannot look", what) });
                 } else if moves {
                     let using = survey.select(|pod| pod.moves_a_volume() && pod.judged.pod.node.as_deref().is_some_and(|node| names.contains(&node)));
@@ -549,53 +644,14 @@ impl<'a> Advice<'a> {
         }
     }
 
-    /// Returns the pods that it is about, if it is about pods.
-    fn pods(&mut self) -> Option<&mut Pods<'a>> {
-        match self {
-            Self::KeepData { pods, .. }
-            | Self::SwitchOn { pods, .. }
-            | Self::RepairLeaf { pods, .. }
-            | Self::LookInLeafCluster { pods, .. }
-            | Self::BringBack { pods, .. }
-            | Self::NotDeleted { pods, .. }
-            | Self::GiveUpPath { pods, .. }
-            | Self::GiveUpAndMakeAgain { pods, .. }
-            | Self::GiveUp { pods, .. }
-            | Self::LeaveToOperator { pods, .. }
-            | Self::GiveUpOneByOne { pods }
-            | Self::SeeWhy { pods, .. }
-            | Self::SeeKubelet { pods }
-            | Self::SeeCollector { pods, .. }
-            | Self::RepairController { pods, .. }
-            | Self::RepairControllerOrTaint { pods, .. }
-            | Self::SeeKosmos { pods }
-            | Self::TaintNode { pods } => Some(pods),
-            _ => None,
-        }
-    }
-
-    /// Returns the nodes that it is about, if it is about nodes and no pods.
-    fn nodes(&mut self) -> Option<&mut Nodes<'a>> {
-        match self {
-            Self::LookBeforePowerOff { nodes }
-            | Self::AskMembers { nodes, .. }
-            | Self::MakeRoom { nodes }
-            | Self::Repair { nodes, .. }
-            | Self::PowerOffAlive { nodes, .. }
-            | Self::SeeMachine { nodes, .. }
-            | Self::PowerOff { nodes } => Some(nodes),
-            _ => None,
-        }
-    }
-
     /// Reports whether it gives data up.
     fn gives_up(&self) -> bool {
         matches!(
-            self,
-            Self::GiveUpPath { .. }
-                | Self::GiveUpAndMakeAgain { .. }
-                | Self::GiveUp { .. }
-                | Self::LeaveToOperator { .. }
+            self.what,
+            What::GiveUpPath { .. }
+                | What::GiveUpAndMakeAgain { .. }
+                | What::GiveUp { .. }
+                | What::LeaveToOperator { .. }
         )
     }
 }
@@ -603,25 +659,12 @@ impl<'a> Advice<'a> {
 impl<'a> Pods<'a> {
     /// Lists their nodes.
     pub fn nodes(&self) -> Nodes<'a> {
-        let nodes = self
-            .0
-            .iter()
-            .filter_map(|pod| pod.judged.pod.node.as_deref());
-        Nodes(
-            nodes
-                .unique()
-                .sorted_by_cached_key(|name| natural(name))
-                .collect(),
-        )
+        let pods = self.0.iter();
+        Nodes::of(pods.filter_map(|pod| pod.judged.pod.node.as_deref()))
     }
 
     pub fn verb(&self, singular: &'static str, plural: &'static str) -> &'static str {
         if self.0.len() == 1 { singular } else { plural }
-    }
-
-    /// Returns their node, if they have one in common.
-    fn node<'s>(&self, survey: &'s Survey<'a>) -> Option<&'s NodeView<'a>> {
-        survey.node_of_all(&self.0)
     }
 }
 
@@ -641,7 +684,12 @@ impl Display for Pods<'_> {
     }
 }
 
-impl Nodes<'_> {
+impl<'a> Nodes<'a> {
+    fn of(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let names = names.into_iter().unique();
+        Self(names.sorted_by_cached_key(|name| natural(name)).collect())
+    }
+
     /// Names them with a verb.
     fn are(&self, one: &str, many: &str) -> String {
         format!("{self} {}", if self.0.len() == 1 { one } else { many })
@@ -655,87 +703,59 @@ impl Display for Nodes<'_> {
 }
 
 /// Lists what to do about a run, its nodes and its pods, the most urgent first.
-pub fn of<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
-    let of_nodes = survey.nodes.iter().flat_map(|node| {
-        let pods = node
-            .pods
-            .iter()
-            .map(|place| &survey.pods[*place])
-            .collect_vec();
-        of_node(survey, node, &pods)
+pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
+    let nodes = survey.nodes.iter().enumerate();
+    let nodes = nodes.flat_map(|(place, node)| {
+        let pods = node.pods.iter().map(|place| &survey.pods[*place]);
+        for_node(survey, place, &pods.collect_vec())
     });
-    let of_pods = survey.pods.iter().flat_map(|pod| of_pod(survey, pod));
-    let of_pods = of_pods.filter(|advice| !matches!(advice, Advice::TaintNode { .. }));
-    let mut all = joined_up(of_nodes.chain(of_pods).chain(of_run(survey)));
+    let pods = survey.pods.iter().flat_map(|pod| for_pod(survey, pod));
+    let pods = pods.filter(|advice| advice.what != What::TaintNode);
+    let mut all = joined_up(nodes.chain(pods).chain(for_run(survey)));
     // Data is given up one pod at a time: a page has the command only if one pod needs it.
-    let mut given_up = all.iter_mut().filter(|advice| advice.gives_up());
-    let given_up = given_up.by_ref().filter_map(Advice::pods);
-    let given_up = given_up.flat_map(|pods| pods.0.clone());
-    let given_up = given_up
-        .unique_by(|pod| pod.judged.pod.uid.as_str())
-        .collect_vec();
+    let given_up = all.iter().filter(|advice| advice.gives_up());
+    let given_up = given_up.flat_map(|advice| &advice.pods.0).copied();
+    let given_up = given_up.unique_by(|pod| pod.judged.pod.uid.as_str());
+    let given_up = given_up.collect_vec();
     if given_up.len() > 1 {
         all.retain(|advice| !advice.gives_up());
-        all.push(Advice::GiveUpOneByOne {
-            pods: Pods(given_up),
-        });
+        all.push(Advice::of_pods(What::GiveUpOneByOne, given_up));
     }
     all.sort_by_key(|advice| advice.when() == When::Later);
     all
 }
 
 /// Lists what to do about one pod, and about its node because of the pod, the most urgent first.
-pub fn of_one<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> {
-    let node = survey.node_of(pod).into_iter();
-    let of_node = node.flat_map(|node| of_node(survey, node, &[pod]));
-    joined_up(of_node.chain(of_pod(survey, pod)))
+pub fn all_for<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> {
+    let node = pod.at.into_iter();
+    let node = node.flat_map(|place| for_node(survey, place, &[pod]));
+    joined_up(node.chain(for_pod(survey, pod)))
 }
 
-/// Joins the same advice about several pods or nodes, and sorts it.
+/// Sorts advice, and joins the same about several pods or nodes.
 fn joined_up<'a>(all: impl Iterator<Item = Advice<'a>>) -> Vec<Advice<'a>> {
-    let mut subjects = BTreeMap::<Advice<'a>, (bool, Pods<'a>, Nodes<'a>)>::new();
-    for mut advice in all {
-        let is_missed = advice.missed().is_some_and(std::mem::take);
-        let pods = advice.pods().map(std::mem::take).unwrap_or_default();
-        let nodes = advice.nodes().map(std::mem::take).unwrap_or_default();
-        let subject = subjects.entry(advice).or_default();
-        subject.0 |= is_missed;
-        subject.1.0.extend(pods.0);
-        subject.2.0.extend(nodes.0);
-    }
-    let advice = subjects
-        .into_iter()
-        .map(|(mut advice, (is_missed, pods, nodes))| {
-            if let Some(missed) = advice.missed() {
-                *missed = is_missed;
-            }
-            if let Some(none) = advice.pods() {
-                *none = pods;
-            }
-            if let Some(none) = advice.nodes() {
-                *none = nodes;
-            }
-            advice
-        });
-    advice.collect()
+    let sorted = all.sorted_by(|a, b| (&a.what, a.apart).cmp(&(&b.what, b.apart)));
+    let joined = sorted.coalesce(|mut first, other| {
+        if (&first.what, first.apart) != (&other.what, other.apart) {
+            return Err((first, other));
+        }
+        first.pods.0.extend(other.pods.0);
+        first.nodes.0.extend(other.nodes.0);
+        first.is_missed |= other.is_missed;
+        Ok(first)
+    });
+    let joined = joined.map(|advice| Advice {
+        nodes: Nodes::of(advice.nodes.0),
+        ..advice
+    });
+    joined.collect()
 }
 
 /// Lists what to do about the limits, the history, and what was not read.
-fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
+fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let mut all = Vec::new();
-    let down = || Nodes(survey.machines_down());
-    all.extend(survey.unmatched.is_some().then_some(Advice::CorrectFilter));
-    all.extend(survey.incomplete.is_some().then_some(Advice::SaveAgain));
-    match survey.limit() {
-        Some(Limit::MassOutage(_)) => all.extend(reach(survey, survey.machines_down())),
-        Some(Limit::NoRoom(_)) => all.push(Advice::MakeRoom { nodes: down() }),
-        Some(Limit::Unread(what)) => all.push(Advice::SeeWhatIsNotKnown { what }),
-        Some(Limit::FailedTogether { .. }) => {
-            let groups = survey.together.iter();
-            all.extend(groups.filter_map(|(_, nodes)| reach(survey, nodes.clone())));
-        }
-        Some(Limit::OverCap(_)) | None => {}
-    }
+    all.extend(survey.unmatched.is_some().then_some(What::CorrectFilter));
+    all.extend(survey.incomplete.is_some().then_some(What::SaveAgain));
     let returned = survey
         .remembered
         .iter()
@@ -753,7 +773,7 @@ fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         if node.now.state == NodeState::AnotherMachine {
             let node = &node.noted.node;
             if said.insert(node.clone()) {
-                all.push(Advice::FindOldMachine { told, node });
+                all.push(What::FindOldMachine { told, node });
             }
         }
         let since = day(survey, node.noted.first_reap);
@@ -764,7 +784,7 @@ fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         };
         let node = &node.noted.node;
         if said.insert(format!("{node} {since} {pods}")) {
-            all.push(Advice::CheckForTwoWriters {
+            all.push(What::CheckForTwoWriters {
                 told,
                 node,
                 since,
@@ -772,22 +792,15 @@ fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
             });
         }
     }
-    let sets = survey.not_ready_again();
-    let is_missed = |set: &&RememberedSet| set.copies.is_some_and(|it| it.ready <= it.wanted / 2);
-    all.extend(sets.first().map(|worst| Advice::NotReadyAgain {
-        missed: sets.iter().any(is_missed),
-        sets: listed(&sets, NAMED),
-        namespace: &worst.namespace,
-    }));
     // Without leases, the file is to be saved again.
     let gaps = survey.gaps.iter().filter(|_| survey.incomplete.is_none());
-    all.extend(gaps.map(|gap| Advice::NotRead {
+    all.extend(gaps.map(|gap| What::NotRead {
         first: &gap.first.what,
         more: gap.count - 1,
         cause: &gap.first.cause,
     }));
     all.extend(survey.strays.iter().map(|stray| match stray {
-        Stray::Attachment { node, attachment } => Advice::SeeAttachment { node, attachment },
+        Stray::Attachment { node, attachment } => What::SeeAttachment { node, attachment },
         Stray::Pending {
             namespace,
             pod,
@@ -795,7 +808,7 @@ fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
             claim,
             claim_uid,
             volume,
-        } => Advice::GiveUpForPending {
+        } => What::GiveUpForPending {
             namespace,
             pod,
             volume,
@@ -804,270 +817,225 @@ fn of_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
             claim_uid,
         },
     }));
-    all
+    let sets = survey.not_ready_again();
+    let is_missed = |set: &&RememberedSet| set.copies.is_some_and(|it| it.ready <= it.wanted / 2);
+    let again = sets.first().map(|worst| Advice {
+        is_missed: sets.iter().any(is_missed),
+        ..Advice::new(What::NotReadyAgain {
+            sets: listed(&sets, NAMED),
+            namespace: &worst.namespace,
+        })
+    });
+    let by_limit = match survey.limit() {
+        Some(Limit::MassOutage(_)) => vec![reach(survey, survey.machines_down())],
+        Some(Limit::NoRoom(_)) => {
+            let down = survey.machines_down();
+            vec![Advice::of_nodes(What::MakeRoom, down, false)]
+        }
+        Some(Limit::Unread(what)) => vec![Advice::new(What::SeeWhatIsNotKnown(what))],
+        Some(Limit::FailedTogether { .. }) => {
+            let groups = survey.together.iter();
+            let reached = groups.map(|(_, nodes)| reach(survey, nodes.clone()));
+            reached.collect()
+        }
+        Some(Limit::OverCap(_)) | None => Vec::new(),
+    };
+    let all = all.into_iter().map(Advice::new);
+    all.chain(again).chain(by_limit).collect()
+}
+
+/// Returns the look at the first of nodes of which nobody knows whether they live.
+fn reach<'a>(survey: &Survey<'a>, nodes: Vec<&'a str>) -> Advice<'a> {
+    let first = nodes.first();
+    let place = first.and_then(|name| survey.nodes.iter().position(|node| node.name == *name));
+    Advice {
+        apart: place,
+        ..Advice::of_nodes(What::Reach, nodes, false)
+    }
 }
 
 /// Lists the nodes whose machines have to be looked at before something is harmed, each with what to do.
 pub fn to_look_at(survey: &Survey<'_>) -> Vec<(String, String)> {
-    let all = of(survey).into_iter().filter(|advice| {
-        matches!(advice, Advice::SeeMachine { .. }) && advice.press() == Some(Press::Harm)
+    let looks = all(survey).into_iter().filter(|advice| {
+        matches!(advice.what, What::SeeMachine { .. }) && advice.press() == Some(Press::Harm)
     });
-    let of_nodes = all.flat_map(|advice| {
-        let what = advice.to_string();
-        let (_, nodes) = advice.subject();
-        let names = nodes.0.into_iter().map(str::to_owned);
+    let of_nodes = looks.flat_map(|advice| {
+        let what = advice.sentence(survey);
+        let names = advice.nodes.0.into_iter().map(str::to_owned);
         names.map(|name| (name, what.clone())).collect_vec()
     });
     of_nodes.collect()
 }
 
-/// Returns the look at the first of nodes of which nobody knows whether they live.
-fn reach<'a>(survey: &'a Survey<'a>, nodes: Vec<&'a str>) -> Option<Advice<'a>> {
-    let first = survey.node(nodes.first()?)?;
-    let nodes = Nodes(nodes);
-    Some(Advice::Reach { first, nodes })
-}
-
-/// Lists what to do about a node because of these pods on it. Nothing in the list contradicts its state: a node that is
-/// alive, fenced, being deleted, no machine or a needed member of etcd is never powered off.
-fn of_node<'a>(
-    survey: &'a Survey<'a>,
-    node: &'a NodeView<'a>,
-    pods: &[&'a PodView<'a>],
-) -> Vec<Advice<'a>> {
+/// Lists what to do about the node at that place because of these pods on it. Nothing in the list contradicts its state: a
+/// node that is alive, fenced, being deleted, no machine or a needed member of etcd is never powered off.
+fn for_node<'a>(survey: &'a Survey<'a>, place: usize, pods: &[&'a PodView<'a>]) -> Vec<Advice<'a>> {
+    let node = &survey.nodes[place];
     let mut all = Vec::new();
-    let nodes = || Nodes(vec![node.name]);
+    let advice = |what, is_missed| Advice::of_nodes(what, vec![node.name], is_missed);
     let asks = |code| pods.iter().any(|pod| pod.asks().contains(&code));
     if asks(ReasonCode::EtcdMember)
         && let Some(quorum) = node.quorum()
     {
-        all.push(Advice::ReachMembers { quorum });
-        for node in quorum.not_ready.iter().take(NAMED) {
-            all.push(Advice::DeleteMember { node });
-            all.push(Advice::ConfirmOneOff { node });
+        let members = || quorum.not_ready.iter().map(String::as_str);
+        let reach = What::ReachMembers(quorum);
+        all.push(Advice::of_nodes(reach, members().collect(), false));
+        for member in members().take(NAMED) {
+            for what in [What::DeleteMember(member), What::ConfirmOneOff(member)] {
+                all.push(Advice::of_nodes(what, vec![member], false));
+            }
         }
     }
     if asks(ReasonCode::KubeletAlive) {
-        let missed = pods.iter().any(|pod| pod.is_missed());
+        let is_missed = pods.iter().any(|pod| pod.is_missed());
         let says = |known: &&NodeFacts| known.ready == Ready::False;
-        let known = node.known.filter(says);
-        all.push(Advice::Repair {
-            missed,
-            alone: Some(node),
-            fault: known.and_then(|node| node.kubelet_says),
-            nodes: nodes(),
+        let fault = node.known.filter(says).and_then(|node| node.kubelet_says);
+        all.push(Advice {
+            apart: Some(place),
+            ..advice(What::Repair(fault), is_missed)
         });
         let silence = survey.settings.policy.silent_after();
-        all.push(Advice::PowerOffAlive {
-            missed,
-            silence,
-            nodes: nodes(),
-        });
+        all.push(advice(What::PowerOffAlive { silence }, is_missed));
     }
     let on_disk = pods.iter().copied().filter(|pod| pod.returns).collect_vec();
-    let missed = on_disk
-        .iter()
-        .copied()
-        .filter(|pod| pod.is_missed())
-        .collect_vec();
+    let missed = on_disk.iter().copied().filter(|pod| pod.is_missed());
+    let missed = missed.collect_vec();
+    let is_missed = !missed.is_empty();
+    let has_data = !on_disk.is_empty();
     // A page names those that are missed, if there are some.
-    let back = if missed.is_empty() { &on_disk } else { &missed };
-    let back = (!back.is_empty()).then(|| (!missed.is_empty(), Pods(back.clone())));
+    let back = if is_missed { missed } else { on_disk };
     if !node.is_suspect() || node.held.is_some() {
-        all.extend(
-            back.filter(|_| node.held.is_none())
-                .map(|(missed, pods)| Advice::BringBack { missed, pods }),
-        );
+        if has_data && node.held.is_none() {
+            all.push(Advice::of_pods(What::BringBack, back));
+        }
         return all;
     }
-    if node.volumes != Volumes::Stay {
-        all.extend(back.map(|(missed, pods)| Advice::SwitchOn { missed, pods }));
+    if has_data && node.volumes != Volumes::Stay {
+        all.push(Advice::of_pods(What::SwitchOn, back));
     }
     let has_moved = matches!(
         node.volumes,
         Volumes::MovedAt(_) | Volumes::MoveAt(_) | Volumes::MayHaveMoved
     );
     let wants_off = pods.iter().any(|pod| pod.wants_node_off());
+    let quorum = node.quorum().filter(|quorum| quorum.has_no_spare());
+    let ask = |is_urgent| quorum.map(|quorum| advice(What::AskMembers(quorum), is_urgent));
     if !wants_off && !has_moved {
-        let quorum = node.quorum().filter(|it| it.has_no_spare());
-        all.extend(quorum.map(|quorum| Advice::AskMembers {
-            missed: false,
-            quorum,
-            nodes: nodes(),
-        }));
+        all.extend(ask(false));
         return all;
     }
     let is_control_plane = node.known.is_some_and(|node| node.roles.control_plane);
     let asks_for_mark = |pod: &&&PodView<'_>| pod.asks().contains(&ReasonCode::SharedDisk);
     let needs = Needs {
-        disk: !on_disk.is_empty(),
+        disk: has_data,
         history_alone: !wants_off,
         mark: node.volumes != Volumes::Stay || pods.iter().any(|pod| asks_for_mark(&pod)),
-        is_missed: !missed.is_empty()
-            || pods.iter().filter(asks_for_mark).any(|pod| pod.is_missed()),
+        is_missed: is_missed || pods.iter().filter(asks_for_mark).any(|pod| pod.is_missed()),
     };
     let look = match node.volumes {
         _ if is_control_plane && survey.control_plane_is_unsure => {
-            Advice::LookBeforePowerOff { nodes: nodes() }
+            advice(What::LookBeforePowerOff, false)
         }
-        Volumes::Stay if !needs.disk && !needs.mark => Advice::PowerOff { nodes: nodes() },
-        volumes => Advice::SeeMachine {
-            volumes,
-            needs,
-            alone: (survey.suspects <= NAMED).then_some(node),
-            nodes: nodes(),
+        Volumes::Stay if !needs.disk && !needs.mark => advice(What::PowerOff, false),
+        volumes => Advice {
+            apart: (survey.suspects <= NAMED).then_some(place),
+            ..advice(What::SeeMachine { volumes, needs }, false)
         },
     };
-    if let Some(quorum) = node.quorum().filter(|it| it.has_no_spare()) {
-        let (missed, nodes) = (look.press().is_some(), nodes());
-        all.push(Advice::AskMembers {
-            missed,
-            quorum,
-            nodes,
-        });
-    }
+    all.extend(ask(look.press().is_some()));
     all.push(look);
     all
 }
 
 /// Lists what to do about a pod.
-fn of_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> {
-    let judged = pod.judged;
-    let pods = || Pods(vec![pod]);
+fn for_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> {
     let mut all = Vec::new();
     // The volume of a PVC that somebody deleted before the node failed goes with the pod.
-    let missed = pod.is_missed();
     all.extend(pod.reason.ties.iter().filter_map(|tie| {
         let TieKind::Goes(Wanted::Deleted(_) | Wanted::DeletedAndHeld { .. }) = tie.kind else {
             return None;
         };
-        Some(Advice::KeepData {
-            volume: &judged.claim(&tie.pvc)?.read.bound()?.volume.name,
+        Some(What::KeepData {
+            volume: &pod.judged.claim(&tie.pvc)?.read.bound()?.volume.name,
             claim: &tie.pvc,
-            pods: pods(),
         })
     }));
     let failure = pod.outcome.filter(|outcome| outcome.code().is_failure());
-    all.extend(failure.map(|outcome| Advice::NotDeleted {
-        missed,
+    all.extend(failure.map(|outcome| What::NotDeleted {
         code: outcome.code(),
         why: outcome.sentence(),
-        pods: pods(),
     }));
     if pod.hangs() && !pod.is_on_held_node {
-        all.push(Advice::SeeKubelet { pods: pods() });
+        all.push(What::SeeKubelet);
     }
-    let why = &judged.reason.cause;
+    let why = &pod.judged.reason.cause;
     if matches!(why, Cause::NodeGone { stays: Some(_), .. }) {
         let why = why.to_string();
-        all.push(Advice::SeeCollector { why, pods: pods() });
+        all.push(What::SeeCollector { why });
     }
     for code in pod.asks() {
-        all.extend(of_reason(survey, pod, *code));
+        all.extend(for_reason(survey, pod, *code));
     }
     let is_said_of_node = pod.wants_node_off()
         && survey.node_of(pod).is_some_and(NodeView::is_suspect)
         || [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&pod.fate_code());
     if all.is_empty() && !pod.asks().is_empty() && !is_said_of_node {
-        let code = pod.fate_code();
-        all.push(Advice::SeeWhy {
-            missed,
-            code,
-            pods: pods(),
-        });
+        all.push(What::SeeWhy(pod.fate_code()));
     }
     let is_at_rest = [ReasonCode::LocalVolume, ReasonCode::HostPath].contains(&pod.fate_code());
     let node = survey.node_of(pod).filter(|_| is_at_rest);
     if node.is_some_and(|node| node.may_taint) {
-        all.push(Advice::TaintNode { pods: pods() });
+        all.push(What::TaintNode);
     }
-    all
+    let all = all.into_iter();
+    all.map(|what| Advice::of_pods(what, vec![pod])).collect()
 }
 
 /// Lists what to do about a reason that needs you, besides what is to be done about its node. A reason without a row is
 /// explained elsewhere.
-fn of_reason<'a>(
-    survey: &'a Survey<'a>,
-    pod: &'a PodView<'a>,
-    code: ReasonCode,
-) -> Vec<Advice<'a>> {
-    let pods = || Pods(vec![pod]);
-    let missed = pod.is_missed();
+fn for_reason<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, code: ReasonCode) -> Vec<What<'a>> {
     let facts = &pod.judged.pod;
     match code {
         // Their node's steps say what to do.
         ReasonCode::EtcdMember | ReasonCode::KubeletAlive | ReasonCode::SharedDisk => Vec::new(),
         ReasonCode::Finalizers => {
-            let finalizers = facts
-                .holding_finalizers(pod.node.is_some())
-                .map(|finalizer| {
-                    let by = facts.finalizers_set_by.get(finalizer);
-                    let pods = pods();
-                    match pod.node {
-                        Some(_) => Advice::RepairControllerOrTaint {
-                            missed,
-                            finalizer,
-                            by,
-                            pods,
-                        },
-                        None => Advice::RepairController {
-                            missed,
-                            finalizer,
-                            by,
-                            pods,
-                        },
-                    }
-                });
+            let finalizers = facts.holding_finalizers(pod.node.is_some());
+            let finalizers = finalizers.map(|finalizer| {
+                let by = facts.finalizers_set_by.get(finalizer);
+                match pod.node {
+                    Some(_) => What::RepairControllerOrTaint { finalizer, by },
+                    None => What::RepairController { finalizer, by },
+                }
+            });
             finalizers.collect()
         }
         ReasonCode::KosmosLeaf => {
             let leaf = pod.node.and_then(|node| node.leaf.as_ref());
             let cluster = leaf.and_then(|leaf| leaf.cluster.as_deref());
-            vec![
-                Advice::LookInLeafCluster {
-                    missed,
-                    cluster: cluster.unwrap_or("the leaf cluster"),
-                    pods: pods(),
-                },
-                Advice::SeeKosmos { pods: pods() },
-            ]
+            let cluster = cluster.unwrap_or("the leaf cluster");
+            vec![What::LookInLeafCluster(cluster), What::SeeKosmos]
         }
         ReasonCode::VirtualNode | ReasonCode::EdgeNode | ReasonCode::LeafNode => {
-            vec![Advice::RepairLeaf {
-                missed,
-                pods: pods(),
-            }]
+            vec![What::RepairLeaf]
         }
         ReasonCode::LocalVolume => {
             let ties = pod.reason.ties.iter();
-            ties.filter_map(|tie| of_tie(survey, pod, tie)).collect()
+            ties.filter_map(|tie| for_tie(survey, pod, tie)).collect()
         }
         ReasonCode::HostPath => {
             let paths = facts.host_paths.iter().join(", ");
-            vec![Advice::GiveUpPath {
-                paths,
-                pods: pods(),
-            }]
+            vec![What::GiveUpPath { paths }]
         }
-        _ => vec![Advice::SeeWhy {
-            missed,
-            code,
-            pods: pods(),
-        }],
+        _ => vec![What::SeeWhy(code)],
     }
 }
 
 /// Returns what to do about a PVC whose volume other nodes do not reach.
-fn of_tie<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, tie: &'a Tie) -> Option<Advice<'a>> {
+fn for_tie<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, tie: &'a Tie) -> Option<What<'a>> {
     let judged = pod.judged;
-    let pods = Pods(vec![pod]);
     let claim = judged.claim(&tie.pvc);
     match tie.kind {
-        TieKind::Confined(_) => {
-            let code = ReasonCode::LocalVolume;
-            let missed = pod.is_missed();
-            return Some(Advice::SeeWhy { missed, code, pods });
-        }
+        TieKind::Confined(_) => return Some(What::SeeWhy(ReasonCode::LocalVolume)),
         TieKind::Pinned(_) if claim.is_none_or(|it| it.read.deletion.is_none()) => {}
         _ => return None,
     }
@@ -1079,27 +1047,25 @@ fn of_tie<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, tie: &'a Tie) -> Option
         // The template of the StatefulSet makes the PVC again.
         let volume = claim.and_then(|it| it.read.bound());
         let policy = volume.and_then(|it| it.volume.reclaim_policy.as_deref());
-        return Some(Advice::GiveUp {
+        return Some(What::GiveUp {
             is_retained: policy == Some("Retain"),
             finalizers,
             later,
             claim: &tie.pvc,
             operator,
-            pods,
         });
     }
     if let Some(owner) = claim.and_then(|it| it.read.owner.as_ref()) {
         let claim = &tie.pvc;
-        return Some(Advice::LeaveToOperator { claim, owner, pods });
+        return Some(What::LeaveToOperator { claim, owner });
     }
     let read = judged.storage.as_ref().and_then(|it| it.set.as_ref());
-    Some(Advice::GiveUpAndMakeAgain {
+    Some(What::GiveUpAndMakeAgain {
         claim: &tie.pvc,
         finalizers,
         later,
         operator,
         unread_set: set.filter(|_| !matches!(read, Some(Ok(_)))),
-        pods,
     })
 }
 
@@ -1148,8 +1114,8 @@ pub fn never(survey: &Survey<'_>, pods: &[&PodView<'_>]) -> Vec<String> {
 }
 
 /// Says that machines are switched on for their disks.
-fn to_switch_on(pods: &Pods<'_>) -> String {
-    let [them, their] = match pods.nodes().0.len() {
+fn to_switch_on(pods: &Pods<'_>, nodes: &Nodes<'_>) -> String {
+    let [them, their] = match nodes.0.len() {
         1 => ["it", "its disk"],
         _ => ["them", "their disks"],
     };
@@ -1172,13 +1138,7 @@ fn spot(node: &NodeView<'_>) -> String {
 }
 
 /// Says which machine to look at, and by when.
-fn to_see(
-    nodes: &Nodes<'_>,
-    alone: Option<&NodeView<'_>>,
-    volumes: Volumes,
-    needs: Needs,
-) -> String {
-    let spot = alone.map_or_else(|| nodes.to_string(), spot);
+fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> String {
     let whose = if nodes.0.len() == 1 { "its" } else { "their" };
     let can_write = format!(
         "other nodes can use {whose} volumes, and two machines can write to them, unless the storage prevents it"
@@ -1258,13 +1218,6 @@ fn made_again(operator: Option<&Owner>, unread_set: Option<&str>) -> String {
             "Whether StatefulSet {name} makes this PVC again is not known: it was not read."
         ),
         None => "Nobody makes this PVC again: create it, empty, once the pod is gone.".to_owned(),
-    }
-}
-
-fn and_more(more: usize) -> String {
-    match more {
-        0 => String::new(),
-        more => format!(", and {more} more like it"),
     }
 }
 

@@ -37,10 +37,10 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
         .pods
         .iter()
         .filter_map(|it| all.get(&it.pod.uid).copied());
-    let selected = survey
-        .terminating()
-        .filter(|pod| asked.is_none_or(|(_, it)| it == Some(*pod)));
-    let selected = selected.collect_vec();
+    let selected = match asked {
+        Some((_, pod)) => pod.into_iter().collect_vec(),
+        None => survey.terminating().collect(),
+    };
     let mut nodes = survey
         .nodes
         .iter()

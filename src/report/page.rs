@@ -77,7 +77,7 @@ fn about(survey: &Survey<'_>) -> String {
 
 /// Returns the steps of a page, as many as fit: what cannot wait is first, and the last names what is left over.
 pub fn steps<'a>(survey: &'a Survey<'a>) -> Vec<Step> {
-    let all = advice::of(survey);
+    let all = advice::all(survey);
     let most = if all.len() > STEPS { STEPS - 1 } else { STEPS };
     let (shown, left_over) = all.split_at(most.min(all.len()));
     let mut steps = shown
@@ -105,21 +105,20 @@ pub fn steps<'a>(survey: &'a Survey<'a>) -> Vec<Step> {
 
 /// Returns the steps about one pod, and about its node because of the pod.
 pub fn steps_of_one<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Step> {
-    let all = advice::of_one(survey, pod);
+    let all = advice::all_for(survey, pod);
     all.iter().map(|advice| step(survey, advice)).collect()
 }
 
 /// Spells a thing to do.
 fn step(survey: &Survey<'_>, advice: &Advice<'_>) -> Step {
     let command = advice.command(survey);
-    let (pods, nodes) = advice.clone().subject();
     Step {
         when: advice.when(),
-        what: advice.to_string(),
+        what: advice.sentence(survey),
         harms: advice.harm().filter(|_| command.is_some()),
         command,
-        pods: pods.0.iter().map(|pod| pod.name()).collect(),
-        nodes: nodes.0.into_iter().map(str::to_owned).collect(),
+        pods: advice.pods.0.iter().map(|pod| pod.name()).collect(),
+        nodes: advice.nodes.0.iter().map(ToString::to_string).collect(),
         cases: advice.cases(survey),
     }
 }

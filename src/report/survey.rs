@@ -3,7 +3,7 @@
 //! Nothing else in the report reads the facts, the plan, the outcomes or the history. What was not read is a variant or
 //! an error, so that no sentence can take it for none.
 
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
@@ -147,8 +147,6 @@ pub struct PodView<'a> {
     /// From when on its fate holds; `None` if it holds now.
     pub from: Option<Timestamp>,
     pub is_evicted: bool,
-    /// Its place in [`Survey::pods`].
-    place: usize,
     /// The place of its node in [`Survey::nodes`]; `None` if it has none.
     pub at: Option<usize>,
     pub node: Option<&'a NodeFacts>,
@@ -236,12 +234,7 @@ impl<'a> Survey<'a> {
             if let Some(at) = at {
                 on_node[at].push(pods.len());
             }
-            pods.push(PodView::of(
-                run,
-                (judged, is_evicted),
-                (pods.len(), at),
-                &attached,
-            ));
+            pods.push(PodView::of(run, (judged, is_evicted), at, &attached));
         }
         let mut active = active_pods(run);
         let nodes = names.into_iter().zip(on_node);
@@ -393,7 +386,7 @@ impl<'a> Survey<'a> {
                 Exit::Done
             };
         }
-        let rings = || advice::of(self).iter().any(|advice| advice.rings(self));
+        let rings = || advice::all(self).iter().any(|advice| advice.rings(self));
         let any = |is: fn(&PodView<'_>) -> bool| self.terminating().any(is);
         let failed = |pod: &PodView<'_>| pod.outcome_code().is_some_and(OutcomeCode::is_failure);
         if self.settings.exit_on_manual && rings() {
@@ -514,27 +507,6 @@ impl<'a> NodeView<'a> {
     }
 }
 
-/// Nodes are ordered by name.
-impl Ord for NodeView<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        natural(self.name).cmp(&natural(other.name))
-    }
-}
-
-impl PartialOrd for NodeView<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for NodeView<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for NodeView<'_> {}
-
 impl Volumes {
     fn of<'p, 'a: 'p>(
         run: &RunRecord<'_>,
@@ -590,7 +562,7 @@ impl<'a> PodView<'a> {
     fn of(
         run: &'a RunRecord<'_>,
         (judged, is_evicted): (&'a Judged, bool),
-        (place, at): (usize, Option<usize>),
+        at: Option<usize>,
         attached: &Read<Attached<'_>>,
     ) -> Self {
         let (facts, pod, storage) = (&run.facts, &judged.pod, judged.storage.as_ref());
@@ -610,7 +582,6 @@ impl<'a> PodView<'a> {
             fate,
             from: foreseen.map(|it| it.at),
             is_evicted,
-            place,
             at,
             node,
             is_on_held_node: node.is_some_and(|node| run.plan.limit_of(node).is_some()),
@@ -733,27 +704,6 @@ impl<'a> PodView<'a> {
         self.fate == Verdict::Reap && self.outcome_code().is_none_or(OutcomeCode::went_well)
     }
 }
-
-/// Pods are ordered as in [`Survey::pods`].
-impl Ord for PodView<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.place.cmp(&other.place)
-    }
-}
-
-impl PartialOrd for PodView<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for PodView<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.place == other.place
-    }
-}
-
-impl Eq for PodView<'_> {}
 
 impl<'a> State<'a> {
     /// Returns the state of a node; `None` if it is Ready.
