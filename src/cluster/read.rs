@@ -23,8 +23,6 @@ use crate::{
 /// The number of objects on one page. A page of whole pods, of 11 KB each, then has about 5 MB,
 /// which limits the memory of a run.
 pub const PAGE_OBJECTS: usize = 500;
-/// The number of nodes on one page of a list that ends once two nodes are found.
-const SMALL_PAGE_NODES: usize = 10;
 /// The number of rows on one page, of 0.3 MB.
 const PAGE_ROWS: usize = 1_000;
 /// The most pages of a list, and the most objects that are requested with them. Kubernetes is made for 150,000
@@ -136,35 +134,28 @@ impl Cluster {
     /// Lists all namespaces, each with the value that opts it out, if it has one. A malformed
     /// namespace is left out, so the opt-out of its pods is treated as unread.
     pub async fn all_namespaces(&self) -> Result<Namespaces> {
-        let listed = self.list("", "", Ask::METADATA_LIST, RawNamespace::add_to);
+        let listed = self.list("", "", Ask::OBJECT, RawNamespace::add_to);
         Ok(listed.await?.items)
     }
 
-    /// Names the real nodes that a label selector selects, two at most; `leaf` are the selectors that
+    /// Names the real nodes that a label selector selects; `leaf` are the selectors that
     /// the user gave.
     pub async fn real_nodes_with(
         &self,
         selector: &str,
         leaf: &NodeSelectors,
     ) -> Result<Vec<String>> {
-        let path = format!("{}?limit=", collection::<RawNode>(""));
         let query = format!("&labelSelector={}", encode(selector));
-        let read_page = |response: &Response, found: &mut Listed<Vec<_>>| {
-            let next = response.items(found, |names, node: RawNode| {
-                if !node.is_leaf(leaf) {
-                    names.push(node.metadata.name);
-                }
-            })?;
-            let is_enough = found.items.len() >= 2;
-            Ok(if is_enough { String::new() } else { next })
+        let add_real = |names: &mut Vec<_>, node: RawNode| {
+            if !node.is_leaf(leaf) {
+                names.push(node.metadata.name);
+            }
         };
-        let found = self.pages((&path, SMALL_PAGE_NODES, &query), Ask::OBJECT, read_page);
-        let mut found = found.await?;
+        let found = self.list("", &query, Ask::OBJECT, add_real).await?;
         if found.items.len() < 2 {
             // A node that could not be read may be a real one.
             return found.whole();
         }
-        found.items.truncate(2);
         Ok(found.items)
     }
 

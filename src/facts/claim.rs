@@ -85,7 +85,7 @@ pub struct ClaimFacts {
     /// True if the pod owns the PVC, so that the PVC is deleted with the pod.
     pub owned: bool,
     /// The real nodes that the volume's affinity allows if zones and regions are ignored, by the label
-    /// selector of a term: all of them, or two if there are more.
+    /// selector of a term.
     pub allowed: BTreeMap<String, Read<Vec<String>>>,
     /// True if the volume is attached to the pod's node, or if its driver attaches volumes at all;
     /// `None` if the volume has no driver of a disk.

@@ -52,7 +52,7 @@ pub trait Source {
     /// them, by node; `None` if this account may not list them.
     async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure>;
 
-    /// Names the real nodes that a label selector selects: all of them, or two if there are more.
+    /// Names the real nodes that a label selector selects: all of them.
     /// `leaf` are the selectors that the user gave.
     async fn real_nodes(
         &self,

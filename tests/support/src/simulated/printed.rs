@@ -8,7 +8,7 @@ use super::Kind;
 /// An object as an item of the list.
 pub(super) fn item(kind: Kind, object: &Value) -> Value {
     match kind {
-        Kind::Namespaces | Kind::PodUids => json!({"metadata": object["metadata"]}),
+        Kind::PodUids => json!({"metadata": object["metadata"]}),
         kind if kind.is_rows() => json!({"cells": cells(kind, object)}),
         _ => object.clone(),
     }
@@ -29,7 +29,7 @@ pub(super) fn list(kind: Kind, next: &str, items: Vec<Value>) -> Value {
     let metadata = json!({"continue": next});
     if !kind.is_rows() {
         let kind = match kind {
-            Kind::Namespaces | Kind::PodUids => "PartialObjectMetadata",
+            Kind::PodUids => "PartialObjectMetadata",
             kind => kind.resource(),
         };
         let kind = format!("{kind}List");

@@ -10,10 +10,9 @@ use serde_json::Value;
 const UNFINISHED: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
 /// Selects the Leases that are not those of kubelets.
 const SELECTS_NODE: &str = "spec.nodeName=";
-/// The maximum numbers of objects on a page: of rows, of whole objects, and of nodes if two are enough.
+/// The maximum numbers of objects on a page: of rows, and of whole objects.
 const ROWS: usize = 1_000;
 const OBJECTS: usize = 500;
-const FEW: usize = 10;
 
 /// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,19 +65,18 @@ pub struct Request {
     pub(super) page: Option<(usize, usize)>,
 }
 
-/// The form that the request asks for: rows of a table, whole objects, a few of them, their metadata alone, or one object.
+/// The form that the request asks for: rows of a table, whole objects, their metadata alone, or one object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Rows,
     List,
-    Few,
     Metadata,
     One,
 }
 
 /// Each kind of request: its method and path, with a label selector if it has one, its form, and the kind of object.
 const KINDS: [(Kind, &str, Form, &str); 23] = {
-    use Form::{Few, List, Metadata, One, Rows};
+    use Form::{List, Metadata, One, Rows};
     [
         (Kind::NodeRows, "GET /api/v1/nodes", Rows, "Node"),
         (Kind::PodRows, "GET /api/v1/pods", Rows, "Pod"),
@@ -92,13 +90,13 @@ const KINDS: [(Kind, &str, Form, &str); 23] = {
         (
             Kind::NodesWith,
             "GET /api/v1/nodes?labelSelector",
-            Few,
+            List,
             "Node",
         ),
         (
             Kind::Namespaces,
             "GET /api/v1/namespaces",
-            Metadata,
+            List,
             "Namespace",
         ),
         (Kind::Pods, "GET /api/v1/pods", List, "Pod"),
@@ -308,7 +306,6 @@ impl Request {
         let asks_for = |form| match form {
             Form::Rows => table && query.get("includeObject") == Some(&"None") && within(ROWS),
             Form::List => !table && !metadata && within(OBJECTS),
-            Form::Few => !table && !metadata && within(FEW),
             Form::Metadata => !table && metadata && within(OBJECTS),
             Form::One => true,
         };
