@@ -8,13 +8,13 @@ use itertools::Itertools as _;
 
 use crate::{
     cli::PodName,
-    cluster::Cluster,
+    cluster::{Api, Cluster},
     exit::{CouldNotRun, Result},
     facts::{PodsOf, Unread},
-    kubernetes::RawPod,
+    kubernetes::{NodeRow, RawPod},
     report::RunRecord,
     settings::{Settings, Task},
-    source::{NodeRows, Reader, Source, gather, snapshot},
+    source::{Reader, gather, snapshot},
     stop::Stop,
     words::{joined, near},
 };
@@ -49,16 +49,16 @@ pub async fn run<'a>(
     stop.or_stopped(Box::pin(explained)).await
 }
 
-/// Explains the verdict about the pod `asked` by the facts of `source`.
+/// Explains the verdict about the pod `asked` by the facts of `api`.
 pub async fn run_on<'a>(
-    source: &impl Source,
+    api: &impl Api,
     settings: &'a Settings,
     asked: &PodName,
 ) -> Result<RunRecord<'a>> {
-    let reader = &Reader::new(source, settings);
+    let reader = &Reader::new(api, settings);
     let asked = &found(reader, asked).await?;
-    let raw = source.object::<RawPod>(&asked.namespace, &asked.name).await;
-    let raw = raw.map_err(|failure| source.could_not(&format!("read pod {asked}"), &failure))?;
+    let raw = api.find::<RawPod>(&asked.namespace, &asked.name).await;
+    let raw = raw.map_err(|failure| api.could_not(&format!("read pod {asked}"), &failure))?;
     let Some(raw) = raw else {
         return Err(absent(reader, asked).await);
     };
@@ -81,7 +81,7 @@ pub async fn run_on<'a>(
 }
 
 /// Completes the name of the pod. Without a namespace, exactly one pod has to have that name.
-async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodName> {
+async fn found(reader: &Reader<'_, impl Api>, asked: &PodName) -> Result<PodName> {
     let PodName { namespace, name } = asked;
     if !namespace.is_empty() {
         return Ok(asked.clone());
@@ -105,12 +105,13 @@ async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodN
 
 /// Returns the error that there is no such pod, with a hint about the pods that may be meant: pods
 /// with similar names in the namespace, and pods of that name in other namespaces.
-async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRun {
+async fn absent(reader: &Reader<'_, impl Api>, asked: &PodName) -> CouldNotRun {
     let PodName { namespace, name } = asked;
     // A failed search for a hint must not hide the error.
     let found = async |pods| reader.readable_pods(&pods).await.unwrap_or_default();
-    let nodes = reader.source.node_rows(reader.settings.all).await.ok();
-    if nodes.iter().any(|rows| rows.names().contains(name)) {
+    let rows = reader.api.rows(Vec::<NodeRow>::push).await;
+    let rows = rows.map_or_else(|_| Vec::new(), |(_, rows)| rows);
+    if rows.iter().any(|row| row.name == *name) {
         return CouldNotRun::Usage(format!(
             "{name} is a node, and explain takes a pod; list the pods of the node with: kubectl get pods -A \
              --field-selector spec.nodeName={name}"
@@ -119,9 +120,9 @@ async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRu
     if namespace.is_empty() {
         // The pods of all nodes would be too many to list for a hint.
         let mut names = Vec::new();
-        let nodes = nodes.iter().flat_map(NodeRows::not_ready);
+        let nodes = rows.into_iter().filter(|row| !row.is_ready);
         for node in nodes.take(MAX_NODES_SEARCHED) {
-            let pods = found(PodsOf::Node(node.clone())).await.into_iter();
+            let pods = found(PodsOf::Node(node.name)).await.into_iter();
             names.extend(pods.map(|pod| format!("{}/{}", pod.namespace, pod.name)));
         }
         let hint = near(name, names.iter().map(String::as_str));
@@ -139,7 +140,7 @@ async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRu
     let hint = match elsewhere.into_iter().chain(similar).join("; or ") {
         hint if !hint.is_empty() => hint,
         _ if here.is_empty() => {
-            let all = reader.source.namespaces().await.unwrap_or_default();
+            let all = reader.api.namespaces().await.unwrap_or_default();
             let hint = near(namespace, all.keys().map(String::as_str));
             let hint = hint.unwrap_or_else(|| "list all with: kubectl get pods -A".to_owned());
             format!(

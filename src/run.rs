@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use tokio::time::Instant;
 
 use crate::{
-    cluster::Cluster,
+    cluster::{Api as _, Cluster},
     console::{prompt, terminal::status},
     exit::{CouldNotRun, Result},
     facts::PodFacts,
@@ -18,7 +18,7 @@ use crate::{
     report::RunRecord,
     selector::Target,
     settings::{GuardCode, Mode, Settings, Task},
-    source::{Gathered, OtherLeases, Reader, Source, gather, recall, snapshot},
+    source::{Gathered, OtherLeases, Reader, gather, recall, snapshot},
     stop::Stop,
     words::{counted, human_duration, sanitize},
 };

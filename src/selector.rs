@@ -197,6 +197,10 @@ pub struct Selector {
 }
 
 impl Selector {
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
     /// Lists the label keys that the selector depends on.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.requirements
@@ -319,19 +323,17 @@ impl Requirement {
 }
 
 impl AffinityTerm {
-    /// Returns the term's requirements as a label selector, without those on zones and regions;
-    /// `None` if there are no others. The error says why no selector can express them.
-    pub fn selector(&self) -> Read<Option<String>> {
+    /// Returns the term's requirements as a label selector, without those on zones and regions. The error says why no
+    /// selector can express them.
+    pub fn selector(&self) -> Read<Selector> {
         if self.fields {
             return Err(Unread("it asks for a field of the node".to_owned()));
         }
-        let parts = self
-            .requirements
-            .iter()
-            .filter(|requirement| !requirement.of_zone())
-            .map(Requirement::selector)
-            .collect::<Read<Vec<_>>>()?;
-        Ok((!parts.is_empty()).then(|| parts.join(",")))
+        let requirements = self.requirements.iter().filter(|it| !it.of_zone());
+        let requirements = requirements.cloned().collect::<Vec<_>>();
+        let parts = requirements.iter().map(Requirement::selector);
+        let text = parts.collect::<Read<Vec<_>>>()?.join(",");
+        Ok(Selector { text, requirements })
     }
 }
 

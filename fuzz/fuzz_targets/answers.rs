@@ -12,7 +12,7 @@ use std::{
 use http::{HeaderValue, Request, Response, header};
 use kube::{Client, client::Body};
 use libfuzzer_sys::fuzz_target;
-use pod_reaper::{cli::{Cli, PodName}, cluster::Cluster, explain, settings::Settings, source::{Reader, Source as _, gather}, stop::Stop};
+use pod_reaper::{cli::{Cli, PodName}, cluster::{Api as _, Cluster}, explain, settings::Settings, source::{Reader, gather}, stop::Stop};
 
 const STATUS: [u16; 8] = [200, 200, 200, 404, 410, 429, 500, 503];
 const NOT_FOUND: &[u8] = br#"{"kind":"Status","reason":"NotFound"}"#;
@@ -58,23 +58,19 @@ fuzz_target!(|data: &[u8]| {
     let Ok(cli) = Cli::try_from_args(["pod-reaper".into()]) else {
         return;
     };
-    let settings = Settings::from(cli);
+    let mut settings = Settings::from(cli);
+    settings.all = question % 8 == 1;
     runtime.block_on(async {
         let (_signal, stop) = Stop::manual(Duration::from_secs(480));
         let client = Client::new(tower::service_fn(serve), "default");
         let cluster = Cluster::new(client, stop);
         let reader = Reader::new(&cluster, &settings);
         match question % 8 {
-            0 => drop(cluster.node_rows(settings.all).await),
-            1 => drop(cluster.node_rows(true).await),
             2 => {
                 // Objects become facts, as in a run.
-                if let Ok(Some(objects)) = cluster.node_objects("n").await {
+                if let Ok(Some(objects)) = cluster.node("n").await {
                     let _ = objects.into_facts(&settings.policy);
                 }
-            }
-            3 => {
-                drop(gather(&reader, None).await);
             }
             4 => drop(cluster.pod_uids("n").await),
             5 => {
@@ -85,11 +81,9 @@ fuzz_target!(|data: &[u8]| {
                 drop(explain::run_on(&cluster, &settings, &asked).await);
             }
             6 => drop(cluster.namespaces().await),
-            _ => drop(
-                cluster
-                    .real_nodes("disk in (ssd)", &settings.policy.node_selectors)
-                    .await,
-            ),
+            _ => {
+                drop(gather(&reader, None).await);
+            }
         }
     });
 });

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::MAX_BODY_BYTES;
 use crate::{
     facts::Unread,
+    kubernetes::Malformed,
     words::{Note, prefixed},
 };
 
@@ -69,6 +70,9 @@ pub enum Failure {
     /// The response is incomplete, or not what was requested.
     #[error("the response could not be read: {0}")]
     Unreadable(String),
+    /// One of the objects of a list cannot be read.
+    #[error("one of them could not be read: {0}")]
+    Malformed(Malformed),
     /// The response is too large, so its reading was aborted. A list may be requested in smaller
     /// pages.
     #[error("the response is larger than {} MiB", MAX_BODY_BYTES >> 20)]
@@ -135,7 +139,7 @@ impl Failure {
             // between, or after the write.
             Self::Status { code, .. } => matches!(code, 500..=599) && !self.is(StatusKind::Webhook),
             Self::Timeout(_) | Self::Transport(_) | Self::Unreadable(_) | Self::TooLarge => true,
-            Self::NotSent(_) | Self::File(_) => false,
+            Self::NotSent(_) | Self::File(_) | Self::Malformed(_) => false,
         }
     }
 

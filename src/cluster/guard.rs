@@ -75,7 +75,7 @@ impl Cluster {
             let hint = prefixed("; ", hint);
             NoProof::Never(format!("its own pod could not be read: {failure}{hint}"))
         };
-        let response = self.get(path, Ask::METADATA).await.map_err(unread)?;
+        let response = self.fetch(path, Ask::METADATA).await.map_err(unread)?;
         let own = response.object::<RawPod>().map_err(unread)?.metadata;
         if own.uid.is_empty() || own.resource_version.is_empty() {
             return Err(unread(unreadable("it has no UID or no resource version")));

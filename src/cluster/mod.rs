@@ -4,6 +4,7 @@
 //! `Api` hides three things that decide whether this program can be trusted: the `Date` of a
 //! response, whether a request was repeated, and what exactly was sent.
 
+mod api;
 mod connect;
 mod failure;
 mod guard;
@@ -17,10 +18,10 @@ use std::sync::Arc;
 use kube::Client;
 use tokio::sync::Semaphore;
 
+pub use self::api::{About, Api, Listed, Of};
 pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::REFUSAL;
-pub use self::read::Listed;
-pub use self::request::{Ask, REQUEST_TIME_LIMIT, USER_AGENT};
+pub use self::request::{REQUEST_TIME_LIMIT, USER_AGENT};
 pub use self::write::{NodeAgain, Permit};
 use crate::stop::Stop;
 

@@ -1,23 +1,21 @@
 //! Reads lists, tables and single objects. Each object of a list is handled as soon as its page
 //! arrives, so a list is never in memory as a whole.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    Cluster, Failure, MAX_BODY_BYTES, StatusKind,
+    About, Api, Cluster, Failure, Listed, MAX_BODY_BYTES, Of, StatusKind,
     failure::{Result, unreadable},
     request::{Ask, Response, collection, encode, object},
 };
 use crate::{
-    facts::{Namespaces, PodsOf, Uid, Unread},
-    kubernetes::{
-        Holders, Kind, LeasesByNode, Malformed, NodeObjects, RawLease, RawList, RawNamespace,
-        RawNode, RawPod, RawTable,
-    },
-    selector::{NodeSelectors, is_name},
+    exit::CouldNotRun,
+    facts::{PodsOf, Uid},
+    kubernetes::{Kind, Malformed, RawList, RawPod, RawTable, Row},
+    selector::{NamespaceFilter, is_name},
 };
 
 /// The number of objects on one page. A page of whole pods, of 11 KB each, then has about 5 MB,
@@ -41,8 +39,6 @@ const GROWTH_DIVISOR: usize = 4;
 const CACHED: &str = "&resourceVersion=0";
 /// The status code for an expired continue token: the API server keeps five minutes of history.
 const EXPIRED_STATUS: u16 = 410;
-/// The most Leases of one node that a run keeps. More show life.
-const MAX_LEASES_PER_NODE: usize = 64;
 /// Selects the pods whose phase is final: any phase but these three.
 const FINISHED_PODS: &str =
     "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
@@ -60,63 +56,89 @@ fn query_of(pods: &PodsOf) -> (&str, String) {
     ("", format!("&fieldSelector={field}{value}"))
 }
 
-/// The items made from the objects of a list.
-#[derive(Debug, Default)]
-pub struct Listed<T> {
-    pub items: T,
-    /// The objects that could not be read.
-    pub malformed: Vec<Malformed>,
-}
+impl Api for Cluster {
+    async fn rows<R: Row, A: Default>(
+        &self,
+        add: impl Fn(&mut A, R),
+    ) -> Result<(Option<Timestamp>, A)> {
+        let path = format!("{}?includeObject=None&limit=", collection::<R::Object>(""));
+        let read_page = |response: &Response, (date, all): &mut (Option<_>, A)| {
+            *date = date.or(response.date);
+            response.rows(|row| add(all, row))
+        };
+        self.pages((&path, PAGE_ROWS, ""), Ask::TABLE, read_page)
+            .await
+    }
 
-impl<T> Listed<T> {
-    /// Returns the items, or an error if any object could not be read, because that object may be
-    /// the one that matters.
-    pub fn whole(self) -> Result<T> {
-        let first = self.malformed.into_iter().next();
-        first.map_or(Ok(self.items), |malformed| {
-            Err(Failure::Unreadable(malformed.to_string()))
-        })
+    /// Fails if the response is not the object called `name`: every field of our types is optional, so any JSON object
+    /// would parse, and would be taken for an object without volumes, affinity or marks. No object can have a name that is
+    /// none: the name's author may have aimed at another path.
+    async fn get<T: Kind>(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<(T, Option<Timestamp>)>> {
+        if !is_name(name) {
+            return Ok(None);
+        }
+        let response = match self.fetch(&object::<T>(namespace, name), Ask::OBJECT).await {
+            Err(failure) if failure.is(StatusKind::NotFound) => return Ok(None),
+            response => response?,
+        };
+        let found = response.object::<T>()?;
+        if found.metadata().name != name {
+            return Err(unreadable("it is not the object that was asked for"));
+        }
+        Ok(Some((found, response.date)))
+    }
+
+    /// The pods of one node may come from the cache, because a write names the resource version that was read.
+    async fn each<T: Kind, A: Default>(
+        &self,
+        of: Of<'_>,
+        add: impl Fn(&mut A, T),
+    ) -> Result<Listed<A>> {
+        let (namespace, mut query) = match of {
+            Of::All => ("", String::new()),
+            Of::Nodes(selector) => ("", format!("&labelSelector={}", encode(selector.as_str()))),
+            Of::Pods(list) => query_of(list),
+        };
+        if matches!(of, Of::Pods(PodsOf::Node(_))) {
+            query += CACHED;
+        }
+        self.list(namespace, &query, Ask::OBJECT, add).await
+    }
+
+    fn about(&self, _: &NamespaceFilter) -> About {
+        About {
+            cluster_name: Some(self.name.clone()),
+            ..About::default()
+        }
+    }
+
+    fn could_not(&self, what: &str, cause: &Failure) -> CouldNotRun {
+        let address = "check that this is the address of an API server";
+        let hint = match cause.code() {
+            Some(401) => {
+                "the credentials are not accepted, or have expired: log in again, or choose others with --context or --kubeconfig"
+            }
+            Some(403) => {
+                "grant that permission to the account that runs this, or choose another with --context or --kubeconfig"
+            }
+            Some(404) => address,
+            None if matches!(cause, Failure::Unreadable(_)) => address,
+            _ => {
+                "if `kubectl get nodes` fails too, the cause is the API server or the network path to it"
+            }
+        };
+        CouldNotRun::Source(format!(
+            "could not {what} of {}: {cause}; {hint}",
+            self.address
+        ))
     }
 }
 
 impl Cluster {
-    /// Reads one node in full, with its own lease; `None` if the node does not exist.
-    pub async fn node_objects(&self, name: &str) -> Result<Option<NodeObjects>> {
-        let (node, lease) = tokio::join!(
-            self.find_dated::<RawNode>("", name),
-            self.find::<RawLease>(RawLease::OF_NODES, name),
-        );
-        let Some((node, date)) = node? else {
-            return Ok(None);
-        };
-        let now = date.ok_or_else(|| unreadable("it has no Date header"))?;
-        let lease = lease.map_err(Unread::from);
-        Ok(Some(NodeObjects { node, lease, now }))
-    }
-
-    /// Reads all Leases in one list, and returns by node those that speak for the nodes of `holders`, without the node's
-    /// own.
-    pub async fn leases_of(&self, holders: &Holders) -> Result<LeasesByNode> {
-        type Found = BTreeMap<String, Vec<RawLease>>;
-        let add_lease = |found: &mut Found, mut lease: RawLease| {
-            lease.drop_unused();
-            for node in holders.of(&lease) {
-                let leases = found.entry(node.to_owned()).or_default();
-                // One more than the limit shows that there are too many.
-                if leases.len() <= MAX_LEASES_PER_NODE {
-                    leases.push(lease.clone());
-                }
-            }
-        };
-        let mut listed = self.list("", "", Ask::OBJECT, add_lease).await?;
-        listed.malformed.retain(|lease| holders.may_speak(lease));
-        let by_node = listed.whole()?.into_iter().map(|(node, leases)| {
-            let are_few = leases.len() <= MAX_LEASES_PER_NODE;
-            (node, are_few.then_some(leases))
-        });
-        Ok(by_node.collect())
-    }
-
     /// Lists the UIDs of all pods of `node`. The response does not come from the cache, which may
     /// not know of a delete yet.
     pub async fn pod_uids(&self, node: &str) -> Result<BTreeSet<Uid>> {
@@ -131,83 +153,9 @@ impl Cluster {
         pods.await?.whole()
     }
 
-    /// Lists all namespaces, each with the value that opts it out, if it has one. A malformed
-    /// namespace is left out, so the opt-out of its pods is treated as unread.
-    pub async fn all_namespaces(&self) -> Result<Namespaces> {
-        let listed = self.list("", "", Ask::OBJECT, RawNamespace::add_to);
-        Ok(listed.await?.items)
-    }
-
-    /// Names the real nodes that a label selector selects; `leaf` are the selectors that
-    /// the user gave.
-    pub async fn real_nodes_with(
-        &self,
-        selector: &str,
-        leaf: &NodeSelectors,
-    ) -> Result<Vec<String>> {
-        let query = format!("&labelSelector={}", encode(selector));
-        let add_real = |names: &mut Vec<_>, node: RawNode| {
-            if !node.is_leaf(leaf) {
-                names.push(node.metadata.name);
-            }
-        };
-        let found = self.list("", &query, Ask::OBJECT, add_real).await?;
-        if found.items.len() < 2 {
-            // A node that could not be read may be a real one.
-            return found.whole();
-        }
-        Ok(found.items)
-    }
-
-    /// Reads a list of pods, Terminating or not, and collects them by `add`. The pods of one node
-    /// may come from the cache, because a write names the resource version that was read.
-    pub async fn pods_of<S: Default>(
-        &self,
-        list: &PodsOf,
-        add: impl Fn(&mut S, RawPod),
-    ) -> Result<Listed<S>> {
-        let cached = match list {
-            PodsOf::Node(_) => CACHED,
-            _ => "",
-        };
-        let (namespace, query) = query_of(list);
-        let query = query + cached;
-        self.list(namespace, &query, Ask::OBJECT, add).await
-    }
-
-    /// Reads an object; `None` if the API server says that the object does not exist, or if no
-    /// object can have that name: the name's author may have aimed at another path.
-    pub async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>> {
-        if !is_name(name) {
-            return Ok(None);
-        }
-        let found = self.find_dated(namespace, name).await?;
-        Ok(found.map(|(object, _)| object))
-    }
-
-    /// Reads an object, and the time of the response. Fails if it is not the object called `name`: every
-    /// field of our types is optional, so any JSON object would parse, and would be taken for an object
-    /// without volumes, affinity or marks.
-    async fn find_dated<T: Kind>(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<(T, Option<Timestamp>)>> {
-        let path = object::<T>(namespace, name);
-        let response = match self.get(&path, Ask::OBJECT).await {
-            Err(failure) if failure.is(StatusKind::NotFound) => return Ok(None),
-            response => response?,
-        };
-        let mut found = response.object::<T>()?;
-        if found.metadata().name != name {
-            return Err(unreadable("it is not the object that was asked for"));
-        }
-        Ok(Some((found, response.date)))
-    }
-
     /// Lists the objects that `query` selects, and collects
     /// them by `add`. An empty `namespace` means all.
-    pub async fn list<T: Kind, S: Default>(
+    async fn list<T: Kind, S: Default>(
         &self,
         namespace: &str,
         query: &str,
@@ -219,22 +167,6 @@ impl Cluster {
             response.items(listed, &add)
         })
         .await
-    }
-
-    /// Lists all objects of a kind as rows, and collects the cells of `columns` by `add`. Returns
-    /// the time of the first page too: no page is older.
-    pub async fn rows<T: Kind, S: Default, const N: usize>(
-        &self,
-        columns: [&str; N],
-        add: impl Fn(&mut S, [&str; N]),
-    ) -> Result<(Option<Timestamp>, S)> {
-        let path = format!("{}?includeObject=None&limit=", collection::<T>(""));
-        let read_page = |response: &Response, (date, all): &mut (Option<_>, S)| {
-            *date = date.or(response.date);
-            response.rows(columns, |cells| add(all, cells))
-        };
-        self.pages((&path, PAGE_ROWS, ""), Ask::TABLE, read_page)
-            .await
     }
 
     /// Reads the pages of a list, one after the other, until `read_page` returns no token for the
@@ -264,7 +196,7 @@ impl Cluster {
             } else {
                 query.trim_end_matches(CACHED)
             };
-            let mut response = self.get(&format!("{path}{limit}{rest}{next}"), ask).await;
+            let mut response = self.fetch(&format!("{path}{limit}{rest}{next}"), ask).await;
             if may_list && let Err(Failure::Status { kind, .. }) = &mut response {
                 *kind = StatusKind::Other;
             }
@@ -296,27 +228,24 @@ impl Cluster {
 }
 
 impl Response {
-    /// Calls `each` with the cells of `columns` of each row. Returns the token of the next page.
-    fn rows<const N: usize>(
-        &self,
-        columns: [&str; N],
-        mut each: impl FnMut([&str; N]),
-    ) -> Result<String> {
+    /// Calls `each` with every row. Returns the token of the next page.
+    fn rows<R: Row>(&self, mut each: impl FnMut(R)) -> Result<String> {
         let table = self.parse::<RawTable>()?;
-        let mut at = [0; N];
-        for (at, wanted) in at.iter_mut().zip(columns) {
+        let columns = R::COLUMNS.iter().map(|wanted| {
             let mut columns = table.column_definitions.iter();
             let missing = || unreadable(format!("the table has no column {wanted}"));
-            *at = columns
-                .position(|it| it.name == wanted)
-                .ok_or_else(missing)?;
-        }
+            columns
+                .position(|it| it.name == *wanted)
+                .ok_or_else(missing)
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
         for row in &table.rows {
-            let cells = at.map(|at| row.cells.get(at).and_then(Value::as_str));
-            if cells.contains(&None) {
-                return Err(unreadable("a row of the table lacks a cell"));
-            }
-            each(cells.map(Option::unwrap_or_default));
+            let cells = columns
+                .iter()
+                .map(|at| row.cells.get(*at).and_then(Value::as_str));
+            let cells = cells.collect::<Option<Vec<_>>>();
+            let cells = cells.ok_or_else(|| unreadable("a row of the table lacks a cell"))?;
+            each(R::of_cells(&cells));
         }
         Ok(table.metadata.next)
     }

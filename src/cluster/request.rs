@@ -83,7 +83,7 @@ impl Cluster {
     }
 
     /// Reads `path`, and tries again after a failure that may pass.
-    pub(super) async fn get(&self, path: &str, ask: Ask) -> Result<Response> {
+    pub(super) async fn fetch(&self, path: &str, ask: Ask) -> Result<Response> {
         let (start, mut tried) = (Instant::now(), 0);
         loop {
             let request = request(Method::GET, path, ask).body(Body::empty());

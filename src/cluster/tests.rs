@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::Cli,
     facts::{Life, NamespaceFacts, NodeFacts, PodsOf, Storage},
-    kubernetes::{Holders, RawNode, RawPod},
+    kubernetes::{Holders, NodeRow, RawPod},
     outcome::Outcome,
     settings::Settings,
 };
@@ -139,9 +139,7 @@ async fn a_response_that_is_not_what_was_asked_for_is_refused() {
         "rows": [{"cells": ["ds06", "Ready"]}]}"#;
     let rows = async |body| {
         let rows = answering(body);
-        let add = |(): &mut (), _: [&str; 3]| {};
-        let read = rows.rows::<RawNode, _, 3>(["Name", "Status", "Roles"], add);
-        read.await.map(drop)
+        rows.rows(Vec::<NodeRow>::push).await.map(drop)
     };
     let refused = [
         answering(another).pod_uids("n").await.map(drop),
@@ -194,7 +192,7 @@ async fn a_list_that_is_too_large_is_given_up_and_read_in_smaller_pages() {
         .map(|(number, bytes)| large(&format!("pod-{number}"), bytes));
     server.lock().cluster.objects = pods.collect();
     let of_node = PodsOf::Node("n".to_owned());
-    let found = cluster.pods_of(&of_node, Vec::<RawPod>::push).await;
+    let found = cluster.each(Of::Pods(&of_node), Vec::<RawPod>::push).await;
     assert_eq!(found.map(|pods| pods.items.len()), Ok(40));
     let requests = server.lock().requests.join("\n");
     expect![[r"
@@ -218,7 +216,7 @@ async fn an_object_that_is_too_large_is_not_read() {
     let found = cluster.find::<RawPod>("shop", "a").await.map(drop);
     assert_eq!(found, Err(Failure::TooLarge));
     let of_node = PodsOf::Node("n".to_owned());
-    let listed = cluster.pods_of(&of_node, Vec::<RawPod>::push).await;
+    let listed = cluster.each(Of::Pods(&of_node), Vec::<RawPod>::push).await;
     assert_eq!(listed.map(drop), Err(Failure::TooLarge));
 }
 
@@ -227,16 +225,18 @@ async fn an_object_that_is_too_large_is_not_read() {
 async fn a_list_without_an_end_ends() {
     let list = r#"{"kind": "PodList", "metadata": {"continue": "more"}, "items": []}"#;
     let of_node = PodsOf::Node("n".to_owned());
-    let listed = answering(list).pods_of(&of_node, Vec::<RawPod>::push).await;
+    let listed = answering(list)
+        .each(Of::Pods(&of_node), Vec::<RawPod>::push)
+        .await;
     let failure = listed.map(drop).expect_err("it is given up");
     assert_eq!(
         failure.to_string(),
         "the response could not be read: the list has no end"
     );
-    let rows = r#"{"columnDefinitions": [{"name": "Name"}], "rows": [{"cells": ["n"]}], "metadata": {"continue": "more"}}"#;
+    let rows = r#"{"columnDefinitions": [{"name": "Name"}, {"name": "Status"}, {"name": "Roles"}],
+        "rows": [{"cells": ["n", "Ready", "<none>"]}], "metadata": {"continue": "more"}}"#;
     let cluster = answering(rows);
-    let add = |names: &mut usize, [_]: [&str; 1]| *names += 1;
-    let read = cluster.rows::<RawNode, _, 1>(["Name"], add);
+    let read = cluster.rows(|count: &mut usize, _: NodeRow| *count += 1);
     assert_eq!(read.await.map(drop), Err(failure));
 }
 
@@ -254,14 +254,14 @@ async fn rows_have_the_time_of_their_first_page_and_none_counts_twice() {
         };
         let (server, cluster) = serving("{Node a: {}, Node b: {}, Node c: {}}", fate);
         let server = server.page(1);
-        let add = |count: &mut usize, [_]: [&str; 1]| {
+        let add = |count: &mut usize, _: NodeRow| {
             *count += 1;
             // Each page is read a minute after the previous page.
             if !expires {
                 server.lock().cluster.now += jiff::SignedDuration::from_mins(1);
             }
         };
-        let rows = cluster.rows::<RawNode, _, 1>(["Name"], add).await;
+        let rows = cluster.rows(add).await;
         assert_eq!(rows, Ok((Some(Timestamp::UNIX_EPOCH), 3)));
     }
 }
@@ -350,7 +350,7 @@ async fn a_node_permits_no_write_to_a_pod_of_another_node_and_a_leaf_node_none_a
     server.lock().cluster.now = NOW.parse().expect("a moment");
     let cli = Cli::try_from_args(["pod-reaper".into()]).expect("options");
     let policy = Settings::from(cli).policy;
-    let read = cluster.node_objects("ds06").await;
+    let read = cluster.node("ds06").await;
     let mut judged = read.unwrap().unwrap().into_facts(&policy).unwrap();
     judged.life = Some(Life {
         other_leases: Ok(()),
@@ -387,7 +387,7 @@ async fn a_node_permits_no_write_to_a_pod_of_another_node_and_a_leaf_node_none_a
     };
     let fenced = json!({"fencing/state": "fenced"});
     assert!(read_again(fenced, json!({}), &judged).await.is_ok());
-    let read = cluster.node_objects("ds06").await;
+    let read = cluster.node("ds06").await;
     let mut as_fenced = read.unwrap().unwrap().into_facts(&policy).unwrap();
     as_fenced.life.clone_from(&judged.life);
     let fencing = json!({"fencing/state": "fencing"});

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    Cluster,
+    Api as _, Cluster,
     failure::{Result, unreadable},
     request::{Response, Unless, Write, object},
 };
@@ -124,7 +124,7 @@ impl Cluster {
         };
         let changed = |how: &str| Outcome::NodeChanged(how.to_owned());
         let at = Instant::now();
-        let read = self.node_objects(name).await;
+        let read = self.node(name).await;
         let objects = read.map_err(unread)?;
         let objects = objects.ok_or_else(|| changed("The node no longer exists."))?;
         let now = objects.now;

@@ -84,9 +84,8 @@ pub struct ClaimFacts {
     pub templated: bool,
     /// True if the pod owns the PVC, so that the PVC is deleted with the pod.
     pub owned: bool,
-    /// The real nodes that the volume's affinity allows if zones and regions are ignored, by the label
-    /// selector of a term.
-    pub allowed: BTreeMap<String, Read<Vec<String>>>,
+    /// The real nodes that the terms of the volume's affinity allow if zones and regions are ignored.
+    pub allowed: BTreeMap<AffinityTerm, Read<Vec<String>>>,
     /// True if the volume is attached to the pod's node, or if its driver attaches volumes at all;
     /// `None` if the volume has no driver of a disk.
     pub attaches: Option<Read<bool>>,
@@ -211,12 +210,19 @@ pub enum Place {
 }
 
 /// A set of requirements that must all hold on a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AffinityTerm {
     /// The requirements on labels. A term without requirements matches no node.
     pub requirements: Vec<Requirement>,
     /// True if the term also requires a field of the node.
     pub fields: bool,
+}
+
+impl AffinityTerm {
+    /// Reports whether it requires nothing but a zone or a region.
+    pub fn of_zone(&self) -> bool {
+        !self.fields && self.requirements.iter().all(Requirement::of_zone)
+    }
 }
 
 /// A requirement on one label.

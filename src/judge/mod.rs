@@ -25,7 +25,7 @@ pub use self::limits::{Foreseen, Judged, Limit, MAX_NODES_IGNORED, Plan};
 pub use self::policy::{Limits, Policy, same_kind, span};
 pub use self::reason::{Cause, Note, Reason, ReasonCode, Verdict};
 pub use self::sentence::{kubelet_reports, reported, unread_facts};
-pub use self::storage::selectors;
+pub use self::storage::terms;
 pub use self::tie::{Tie, TieKind, Wanted};
 use crate::codes::entry;
 

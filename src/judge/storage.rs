@@ -274,23 +274,20 @@ fn deciding_terms(volume: &VolumeFacts) -> Result<Vec<&AffinityTerm>, Reach> {
     // In Kubernetes, a term without requirements matches no node, so it allows no further node.
     let has_any = |term: &&AffinityTerm| term.fields || !term.requirements.is_empty();
     let terms = volume.affinity.iter().filter(has_any).collect_vec();
-    let is_left =
-        |term: &&AffinityTerm| term.fields || term.requirements.iter().any(|it| !it.of_zone());
     // It is not known which nodes share a directory that no affinity ties to nodes.
-    if terms.is_empty() || is_directory && !terms.iter().all(is_left) {
+    if terms.is_empty() || is_directory && terms.iter().any(|it| it.of_zone()) {
         return Err(Reach::Confined);
     }
     // A node may come up in that zone at any time.
-    if terms.iter().any(|term| term.selector() == Ok(None)) {
+    if terms.iter().any(|it| it.of_zone()) {
         return Err(Reach::Free);
     }
     Ok(terms)
 }
 
-/// Returns the label selectors of the nodes that decide which nodes reach the volume.
-pub fn selectors(volume: &VolumeFacts) -> impl Iterator<Item = String> {
-    let terms = deciding_terms(volume).unwrap_or_default().into_iter();
-    terms.filter_map(|term| term.selector().ok().flatten())
+/// Returns the terms whose nodes decide which nodes reach the volume.
+pub fn terms(volume: &VolumeFacts) -> impl Iterator<Item = &AffinityTerm> {
+    deciding_terms(volume).unwrap_or_default().into_iter()
 }
 
 /// Classifies the volume of a PVC by the nodes that reach it. Zones and regions are ignored: a node may
@@ -303,12 +300,10 @@ pub fn volume_reach(claim: &ClaimFacts, bound: &BoundClaim, node: &NodeFacts) ->
     };
     let mut unverified = None;
     for term in &terms {
-        let allowed = term.selector().and_then(|selector| {
-            let nodes = selector.and_then(|it| claim.allowed.get(&it).cloned());
-            nodes.unwrap_or_else(|| Err(Unread("they were not looked up".to_owned())))
-        });
+        let not_read = Err(Unread("they were not looked up".to_owned()));
+        let allowed = claim.allowed.get(term).unwrap_or(&not_read);
         match allowed {
-            Err(why) => unverified = Some(why),
+            Err(why) => unverified = Some(why.clone()),
             // Another node of the same hostname has another disk.
             Ok(_) if is_directory(volume) && names_only(term, node) => {}
             Ok(nodes) => {

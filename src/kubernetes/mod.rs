@@ -40,6 +40,7 @@ mod marks;
 mod meta;
 mod node;
 mod pod;
+mod rows;
 mod volume;
 
 pub use self::lease::{HolderPod, Holders, LeasesByNode, RawLease};
@@ -47,6 +48,7 @@ pub use self::marks::KOSMOS_PREFIX;
 pub use self::meta::{Malformed, Meta, RawKind, RawList, RawTable, SKIP, full_name, malformed};
 pub use self::node::{CONFIRMED_OFF, NodeObjects, RawNode, roles_named};
 pub use self::pod::{RawPod, StaticPods};
+pub use self::rows::{NodeRow, PodRow, Row};
 pub use self::volume::{RawAttachment, RawClaim, RawDriver, RawStatefulSet, RawVolume};
 
 /// A kind of object, with its names in the API and in a snapshot.
@@ -58,12 +60,12 @@ pub trait Kind: DeserializeOwned + Clone + Send + 'static {
     /// Whether the kind's objects are in namespaces.
     const NAMESPACED: bool;
 
-    fn metadata(&mut self) -> &mut Meta;
+    fn metadata(&self) -> &Meta;
 
     /// Parses an object: wherever it comes from, it has the same parts, in the same order. Fails with a phrase if it is
     /// malformed. The API server lets nobody choose a name that is no word, but a file may have one.
     fn parsed(text: &[u8]) -> Result<Self, &'static str> {
-        let mut object = serde_json::from_slice::<Self>(text).map_err(|error| malformed(&error))?;
+        let object = serde_json::from_slice::<Self>(text).map_err(|error| malformed(&error))?;
         let meta = object.metadata();
         for name in [&meta.namespace, &meta.name] {
             if !name.is_empty() && !is_word(name) {
@@ -91,8 +93,8 @@ macro_rules! kinds {
                 const API: [&'static str; 2] = [$api, $plural];
                 const NAMESPACED: bool = $namespaced;
 
-                fn metadata(&mut self) -> &mut Meta {
-                    &mut self.metadata
+                fn metadata(&self) -> &Meta {
+                    &self.metadata
                 }
             }
         )*

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    cluster::{Cluster, Failure},
+    cluster::{Api as _, Cluster, Failure},
     facts::{NodeFacts, Uid},
     history::{self, CONFIG_MAP, LAST_REPORT, Notebook, Noted, Notes, Reaped},
     judge::{Judged, is_attached},
@@ -15,7 +15,6 @@ use crate::{
         RunRecord,
         text::{self, Screen},
     },
-    source::Source as _,
 };
 
 /// How often a note is written again because of other runs. Each of them writes twice.

@@ -14,7 +14,7 @@ use itertools::Itertools as _;
 use tokio::sync::Mutex;
 
 use crate::{
-    cluster::{Cluster, MAX_IN_FLIGHT},
+    cluster::{Api as _, Cluster, MAX_IN_FLIGHT},
     facts::{ClusterFacts, PodFacts, Uid, Unread},
     judge::{Judged, Policy},
     outcome::{Outcome, OutcomeCode},
@@ -56,7 +56,7 @@ pub async fn reap(
         .collect_vec();
     // The namespaces are read again right before the first delete, because the user may have taken
     // a while to confirm the deletes.
-    let namespaces = cluster.all_namespaces().await;
+    let namespaces = cluster.namespaces().await;
     let run = &Run {
         cluster,
         stop,

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    cluster::{Cluster, Failure, NodeAgain, Permit, StatusKind},
+    cluster::{Api as _, Cluster, Failure, NodeAgain, Permit, StatusKind},
     facts::{
         Heartbeat, NamespaceFacts, Namespaces, NodeFacts, PodFacts, Read, Unneeded, Unread,
         namespace,

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Reader, Source};
-use crate::{facts::Ready, words::human_duration};
+use super::Reader;
+use crate::{cluster::Api, facts::Ready, kubernetes::NodeRow, words::human_duration};
 
 /// The number of Ready nodes whose clocks are compared with that of the API server.
 const MAX_NODES_COMPARED: usize = 3;
+/// How many Ready nodes are read at most: a row does not show which are leaf nodes.
+const MAX_NODES_READ: usize = 32;
 /// The age from which on a Ready node's renewal no longer shows that the API server's clock is
 /// right: a node renews its lease every 10 s.
 const MAX_RENEWAL_AGE: SignedDuration = SignedDuration::from_mins(5);
@@ -24,15 +27,20 @@ pub struct ReadyNodes {
     pub boot_ids: BTreeSet<String>,
 }
 
-impl<S: Source> Reader<'_, S> {
+impl<A: Api> Reader<'_, A> {
     /// Compares the API server's clock with the leases of some Ready nodes, until one node has just
     /// renewed its lease, also by its own clock, and pods can start on one. If there is no Ready node to compare with, the
-    /// clock is trusted.
-    pub(super) async fn ready_nodes(&self, ready: &[String], now: Timestamp) -> ReadyNodes {
+    /// clock is trusted. A moment that the user gave is not compared.
+    pub(super) async fn ready_nodes(&self, rows: &[NodeRow], now: Timestamp) -> ReadyNodes {
+        let ready = rows.iter().filter(|row| row.is_ready);
+        let ready = ready.filter(|_| !self.about.at_given_time);
+        // The first is one on which pods can start, to judge by its row, if there is such a node.
+        let open = ready.clone().find(|row| row.is_open).into_iter();
+        let ready = open.chain(ready).map(|row| &row.name).unique();
         let is_recent = |at: Timestamp| now.duration_since(at) < MAX_RENEWAL_AGE;
         let (mut found, mut compared, mut unread) = (ReadyNodes::default(), 0, None);
         let (mut old, mut is_right) = (Vec::new(), false);
-        for name in ready {
+        for name in ready.take(MAX_NODES_READ) {
             if compared == MAX_NODES_COMPARED || is_right && found.room {
                 break;
             }

@@ -8,17 +8,19 @@ use std::{
 use itertools::Itertools as _;
 
 use super::{
-    NodeRow, NodeRows, Reader, Source,
+    Reader,
     reader::{PodLists, Pods},
 };
 use crate::{
+    cluster::Api,
     facts::{
-        Attached, BoundClaim, ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, Counts,
-        LEASES_OF_FILE, Life, NamespaceFacts, Namespaces, NodeCounts, NodeFacts, Owner, PodFacts,
-        PodsOf, Quorum, Read, Ready, SetFacts, Storage, Unread, VolumeFacts, namespace,
+        AffinityTerm, Attached, BoundClaim, ClaimFacts, ClaimName, ClaimRead, ClaimState,
+        ClusterFacts, Counts, LEASES_OF_FILE, Life, NamespaceFacts, Namespaces, NodeCounts,
+        NodeFacts, Owner, PodFacts, PodsOf, Quorum, Read, Ready, SetFacts, Storage, Unread,
+        VolumeFacts, namespace,
     },
-    judge::selectors,
-    kubernetes::{Holders, LeasesByNode, RawStatefulSet, StaticPods},
+    judge::terms,
+    kubernetes::{Holders, LeasesByNode, NodeRow, RawStatefulSet, StaticPods},
     selector::is_name,
     words::natural,
 };
@@ -36,8 +38,8 @@ pub(super) type Key = (String, String);
 /// Returns the Terminating pods in matching namespaces, and adds the active pods and the heartbeats that
 /// pods show to the facts of the NotReady nodes. If several pods have the same UID, the last one is used: the pod
 /// `asked` about comes last, because a list may show an older state of it.
-pub(super) fn terminating_pods<S: Source>(
-    reader: &Reader<'_, S>,
+pub(super) fn terminating_pods(
+    reader: &Reader<'_, impl Api>,
     facts: &mut ClusterFacts,
     lists: &mut PodLists,
     namespaces: &Read<Namespaces>,
@@ -45,7 +47,7 @@ pub(super) fn terminating_pods<S: Source>(
 ) -> Vec<PodFacts> {
     // If no namespace was saved, none is opted out.
     let in_namespace = |pod: PodFacts| PodFacts {
-        in_namespace: if reader.gaps.lacks_namespaces {
+        in_namespace: if reader.about.lacks_namespaces {
             Ok(NamespaceFacts::default())
         } else {
             namespace(namespaces, &pod.namespace)
@@ -124,7 +126,7 @@ pub(super) fn not_ready_nodes(facts: &mut ClusterFacts) -> impl Iterator<Item = 
 /// Lease; the label of `MicroK8s` or of Canonical Kubernetes needs the counts.
 pub(super) fn note_quorums(
     facts: &mut ClusterFacts,
-    rows: &NodeRows,
+    rows: &[NodeRow],
     lists: &PodLists,
     k0s: &BTreeSet<String>,
 ) {
@@ -145,7 +147,7 @@ pub(super) fn note_quorums(
     let of_canonical = nodes.filter(|node| node.roles.canonical);
     let of_canonical = of_canonical.map(|node| node.name.clone()).collect_vec();
     let quorum = |of, is_member: &dyn Fn(&NodeRow) -> bool, has_etcd| {
-        let members = rows.nodes.iter().filter(|row| is_member(row));
+        let members = rows.iter().filter(|row| is_member(row));
         let (ready, silent): (Vec<_>, Vec<_>) = members.partition(|row| row.is_ready);
         let names = silent.iter().map(|row| row.name.clone());
         Arc::new(Quorum {
@@ -189,13 +191,13 @@ pub(super) fn note_quorums(
 }
 
 /// Notes that a file has no leases, if a verdict depends on them.
-pub(super) fn note_missing_leases<S: Source>(
-    reader: &Reader<'_, S>,
+pub(super) fn note_missing_leases(
+    reader: &Reader<'_, impl Api>,
     facts: &mut ClusterFacts,
     pods: &[PodFacts],
 ) {
     let mut nodes = pods.iter().filter_map(|pod| facts.known_node(pod));
-    if reader.gaps.lacks_leases && nodes.any(|node| node.ready != Ready::True) {
+    if reader.about.lacks_leases && nodes.any(|node| node.ready != Ready::True) {
         reader.note(
             LEASES_OF_FILE,
             "the file has none, so it cannot show that a node is alive",
@@ -207,8 +209,8 @@ pub(super) fn note_missing_leases<S: Source>(
 }
 
 /// Returns the possible holders of Leases that would show a heartbeat of a NotReady node.
-pub(super) fn holders(rows: &NodeRows, facts: &ClusterFacts, lists: &PodLists) -> Holders {
-    let mut holders = Holders::among(rows.names().cloned());
+pub(super) fn holders(rows: &[NodeRow], facts: &ClusterFacts, lists: &PodLists) -> Holders {
+    let mut holders = Holders::among(rows.iter().map(|row| row.name.clone()));
     for node in facts.known_nodes().filter(|node| node.ready != Ready::True) {
         let pods = on_node(lists, &node.name).into_iter();
         holders.add(node, pods.flat_map(|pods| &pods.holders));
@@ -343,21 +345,19 @@ pub(super) fn storage_of(
     }
 }
 
-/// Adds the real nodes that each volume allows, by label selector, and whether the drivers attach volumes. `detached` are the CSI drivers that do not; `None` if no verdict
+/// Adds the real nodes that each term of a volume allows, and whether the drivers attach volumes. `detached` are the CSI drivers that do not; `None` if no verdict
 /// depends on them.
 pub(super) fn add_nodes_and_drivers(
     storage: &mut Storage,
-    nodes: &BTreeMap<String, Read<Vec<String>>>,
+    nodes: &BTreeMap<AffinityTerm, Read<Vec<String>>>,
     detached: Option<&Read<BTreeSet<String>>>,
 ) {
     for claim in storage.claims.iter_mut().flatten() {
         let Some(BoundClaim { volume, .. }) = claim.read.bound() else {
             continue;
         };
-        let allowed = selectors(volume).filter_map(|selector| {
-            let nodes = nodes.get(&selector)?.clone();
-            Some((selector, nodes))
-        });
+        let allowed =
+            terms(volume).filter_map(|term| Some((term.clone(), nodes.get(term)?.clone())));
         claim.allowed = allowed.collect();
         if let (Some(Err(_)), Some(driver), Some(detached)) =
             (&claim.attaches, &volume.driver, detached)

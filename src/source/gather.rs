@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 use tokio::time::Instant;
 
 use super::{
-    Gathered, OtherLeases, Reader, Source,
+    Gathered, OtherLeases, Reader,
     fill::{
         add_leases, add_nodes_and_drivers, add_set, holders, not_evicted_pods, not_ready_nodes,
         note_missing_leases, note_quorums, set_of, share_out_claims, storage_of, terminating_pods,
@@ -18,14 +18,14 @@ use super::{
     strays::find_strays,
 };
 use crate::{
-    cluster::MAX_IN_FLIGHT,
-    exit::Result,
+    cluster::{Api, MAX_IN_FLIGHT, StatusKind},
+    exit::{CouldNotRun, Result},
     facts::{
         Attachments, ClusterFacts, HANGS, Namespaces, NodeCounts, PodFacts, PodsOf, Read, Storage,
         Uid, Unread,
     },
-    judge::{MAX_NODES_IGNORED, PodContext, selectors},
-    kubernetes::{RawAttachment, RawDriver, RawNode, RawStatefulSet},
+    judge::{MAX_NODES_IGNORED, PodContext, terms},
+    kubernetes::{NodeRow, PodRow, RawAttachment, RawDriver, RawNode, RawStatefulSet},
     settings::Settings,
 };
 
@@ -34,29 +34,47 @@ const MAX_SETS_COUNTED: usize = 64;
 
 /// Gathers the facts that the rules and the limits need. `asked` is a Terminating pod that
 /// `explain` takes through all steps, whatever its node and namespace.
-pub async fn gather<S: Source>(
-    reader: &Reader<'_, S>,
-    asked: Option<PodFacts>,
-) -> Result<Gathered> {
+pub async fn gather(reader: &Reader<'_, impl Api>, asked: Option<PodFacts>) -> Result<Gathered> {
     let Reader {
-        source, settings, ..
+        api,
+        settings,
+        about,
+        ..
     } = reader;
     let policy = &settings.policy;
 
     // 1. The nodes, as rows. If all of them are Ready, a run reads nothing else about pods.
-    let rows = source.node_rows(settings.all).await?;
+    let rows = api.rows(Vec::<NodeRow>::push).await;
+    let (now, rows) = rows.map_err(|failure| api.could_not("list nodes", &failure))?;
+    let now = now.ok_or_else(|| {
+        let why = "the API server's response has no Date header, so there is no clock to judge by; nothing was deleted; \
+                   let no proxy on the way remove it";
+        CouldNotRun::Source(why.to_owned())
+    })?;
     let mut facts = ClusterFacts {
-        now: rows.now,
-        cluster_name: rows.cluster_name.clone(),
-        node_count: rows.nodes.len(),
+        now,
+        cluster_name: about.cluster_name.clone(),
+        node_count: rows.len(),
         node_counts: NodeCounts::NotNeeded,
-        unseen: reader.gaps.unseen.clone(),
+        unseen: about.unseen.clone(),
         ..ClusterFacts::default()
     };
-    let not_ready = rows.not_ready().cloned().collect::<BTreeSet<_>>();
-    if not_ready.is_empty() && rows.pod_lists.is_none() && asked.is_none() {
+    let not_ready = rows.iter().filter(|row| !row.is_ready);
+    let not_ready = not_ready.map(|row| row.name.clone());
+    let not_ready = not_ready.collect::<BTreeSet<_>>();
+    // A file shows the pods of all nodes at no cost.
+    let of_all = settings.all || about.is_file;
+    let mut pod_lists = BTreeSet::new();
+    if of_all {
+        let add_list = |lists: &mut BTreeSet<_>, PodRow(list)| lists.extend(list);
+        let rows = api.rows(add_list).await;
+        (_, pod_lists) = rows.map_err(|failure| api.could_not("list pods", &failure))?;
+        // The row of a finished pod does not show whether the pod is Terminating.
+        pod_lists.insert(PodsOf::Finished);
+    }
+    if not_ready.is_empty() && !of_all && asked.is_none() {
         if !settings.namespaces.selects_all() {
-            let namespaces = reader.read("namespaces", source.namespaces()).await;
+            let namespaces = reader.read("namespaces", api.namespaces()).await;
             facts.unmatched_namespaces = unmatched(settings, &namespaces, &[]);
         }
         return Ok(gathered(reader, facts, Vec::new(), &BTreeSet::new(), None));
@@ -65,17 +83,17 @@ pub async fn gather<S: Source>(
     // 2. The NotReady nodes in full with their own leases and their pods, the namespaces, and the
     //    VolumeAttachments; then the nodes of other pods that may be judged.
     let suspects = not_ready.iter().cloned().map(PodsOf::Node);
-    let lists = suspects.chain(rows.pod_lists.iter().flatten().cloned());
+    let lists = suspects.chain(pod_lists);
     let is_not_ready = |list: &PodsOf| matches!(list, PodsOf::Node(it) if not_ready.contains(it));
     // With the pods of all nodes, those of nodes that no longer exist are looked at too.
     let add_attachment = |by_node: &mut _, attachment: RawAttachment| {
-        if rows.pod_lists.is_some() || not_ready.contains(attachment.node()) {
+        if of_all || not_ready.contains(attachment.node()) {
             RawAttachment::add_to(by_node, attachment);
         }
     };
     let (namespaces, attachments, nodes, lists) = tokio::join!(
-        reader.read("namespaces", source.namespaces()),
-        reader.read("VolumeAttachments", source.objects(add_attachment)),
+        reader.read("namespaces", api.namespaces()),
+        reader.all("VolumeAttachments", add_attachment),
         read_each(not_ready.clone(), async |name| reader.node(name).await),
         read_each(lists.collect::<BTreeSet<_>>(), async |list| {
             reader.pods(list, is_not_ready(list)).await
@@ -100,12 +118,12 @@ pub async fn gather<S: Source>(
     facts.nodes.extend(others);
     if !settings.all {
         // A source that shows these pods at no cost lists them too; one that hangs for long is named.
-        let hangs = |pod: &PodFacts| rows.pod_lists.is_some() && facts.overdue(pod) >= HANGS;
+        let hangs = |pod: &PodFacts| of_all && facts.overdue(pod) >= HANGS;
         pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod) || hangs(pod));
     }
     facts.unmatched_namespaces = unmatched(settings, &namespaces, &pods);
     note_missing_leases(reader, &mut facts, &pods);
-    if rows.pod_lists.is_some() {
+    if of_all {
         find_strays(reader, &rows, &mut facts).await;
     }
 
@@ -123,8 +141,13 @@ pub async fn gather<S: Source>(
     }
     let (holders, at) = (holders(&rows, &facts, &lists), Instant::now());
     let (ready_nodes, leases) = tokio::join!(
-        reader.ready_nodes(&rows.ready, facts.now),
-        reader.read("Leases", source.other_leases(&holders)),
+        reader.ready_nodes(&rows, facts.now),
+        reader.read("Leases", async {
+            match api.leases_of(&holders).await {
+                Err(failure) if failure.is(StatusKind::MayNotList) => Ok(None),
+                leases => leases.map(Some),
+            }
+        }),
     );
     facts.clock = ready_nodes.clock;
     let may_be_outage =
@@ -133,8 +156,7 @@ pub async fn gather<S: Source>(
     if may_be_outage || !ready_nodes.room || is_canonical {
         let leaf = &policy.node_selectors;
         let add = |counts: &mut _, node: RawNode| node.count(counts, leaf);
-        let counts = reader.read("all nodes, for the limits", source.objects(add));
-        let counts = counts.await;
+        let counts = reader.all("all nodes, for the limits", add).await;
         facts.node_counts = counts.map_or_else(NodeCounts::Unread, NodeCounts::Counted);
     }
     // Nodes in containers have the boot ID of their host (kind, LXC).
@@ -168,7 +190,7 @@ pub async fn gather<S: Source>(
     let claims = claims.await;
     let attached = facts.attachments.attached();
     let with_storage = due.into_iter().map(|pod| {
-        let storage = storage_of(&pod, &attached, &claims, reader.gaps.are_named);
+        let storage = storage_of(&pod, &attached, &claims, about.is_file);
         (pod, storage)
     });
     let mut due = with_storage.collect_vec();
@@ -176,15 +198,14 @@ pub async fn gather<S: Source>(
         .iter()
         .any(|(pod, storage)| PodContext::of(&facts, policy, pod, Some(storage)).needs_drivers());
     let volumes = due.iter().flat_map(|(_, storage)| storage.volumes());
-    let selectors = volumes.flat_map(selectors).collect::<BTreeSet<_>>();
+    let terms = volumes.flat_map(terms).cloned().collect::<BTreeSet<_>>();
     let (nodes, detached) = tokio::join!(
-        read_each(selectors, async |selector| reader.nodes_for(selector).await),
+        read_each(terms, async |term| reader.nodes_for(term).await),
         async {
             if !needs_drivers {
                 return None;
             }
-            let detached = source.objects(RawDriver::add_detached);
-            Some(reader.read("CSIDrivers", detached).await)
+            Some(reader.all("CSIDrivers", RawDriver::add_detached).await)
         },
     );
     for (_, storage) in &mut due {
@@ -208,7 +229,7 @@ pub async fn gather<S: Source>(
     let on_sets = on_sets.iter().copied().chain(others);
     let sets = on_sets.filter_map(|(pod, _)| set_of(pod)).unique();
     let sets = read_each(sets.collect_vec(), async |(namespace, name)| {
-        let set = source.object::<RawStatefulSet>(namespace, name).await;
+        let set = api.find::<RawStatefulSet>(namespace, name).await;
         set.map_err(Unread::from)
     });
     let sets = sets.await;
@@ -250,8 +271,8 @@ pub(super) async fn read_each<T: Ord, R>(
     reads.buffer_unordered(MAX_IN_FLIGHT).collect().await
 }
 
-fn gathered<S>(
-    reader: &Reader<'_, S>,
+fn gathered(
+    reader: &Reader<'_, impl Api>,
     mut facts: ClusterFacts,
     pods: Vec<(PodFacts, Option<Storage>)>,
     not_evicted: &BTreeSet<Uid>,

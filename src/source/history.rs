@@ -6,9 +6,9 @@ use std::{cmp::Reverse, time::Duration};
 use itertools::Itertools as _;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Reader, Source, gather::read_each};
+use super::{Reader, gather::read_each};
 use crate::{
-    cluster::Failure,
+    cluster::{Api, Failure},
     facts::{ClusterFacts, Read, Ready, Uid, Unread},
     history::{
         CONFIG_MAP, History, MAX_NODES, NodeState, NotKnown, Notebook, Noted, Notes,
@@ -27,8 +27,8 @@ const TIME_LIMIT_OF_ALL: Duration = Duration::from_secs(20);
 
 /// Returns the notes, and what became of the nodes in them. `read` is the reading of the `ConfigMap`.
 /// There are no notes if nothing can be noted: the `ConfigMap` is missing, or could not be read.
-pub async fn recall<S: Source>(
-    reader: &Reader<'_, S>,
+pub async fn recall(
+    reader: &Reader<'_, impl Api>,
     read: Result<Option<RawConfigMap>, Failure>,
     facts: &ClusterFacts,
 ) -> (Option<Notebook>, History) {
@@ -68,8 +68,8 @@ pub async fn recall<S: Source>(
 }
 
 /// Returns what became of the nodes in the notes, the last reap first.
-async fn remembered<S: Source>(
-    reader: &Reader<'_, S>,
+async fn remembered(
+    reader: &Reader<'_, impl Api>,
     facts: &ClusterFacts,
     notes: &Notes,
 ) -> Vec<RememberedNode> {
@@ -82,7 +82,7 @@ async fn remembered<S: Source>(
     let to_read = to_read.filter(|name| !facts.nodes.contains_key(*name));
     let end = Instant::now() + TIME_LIMIT_OF_ALL;
     let read = read_each(to_read.unique(), async |name| {
-        let objects = in_time(end, reader.source.node(name)).await?;
+        let objects = in_time(end, reader.api.node(name)).await?;
         let facts = objects.map(|it| it.into_facts(&reader.settings.policy));
         facts.transpose().map_err(Unread)
     });
@@ -121,11 +121,11 @@ async fn remembered<S: Source>(
 }
 
 /// Adds the Ready counts of the `StatefulSets` whose pods were reaped.
-async fn add_sets<S: Source>(reader: &Reader<'_, S>, nodes: &mut [RememberedNode]) {
+async fn add_sets(reader: &Reader<'_, impl Api>, nodes: &mut [RememberedNode]) {
     let keys = nodes.iter().flat_map(sets_of).unique().take(MAX_SETS);
     let end = Instant::now() + TIME_LIMIT_OF_ALL;
     let sets = read_each(keys.collect_vec(), async |(namespace, name)| {
-        let read = reader.source.object::<RawStatefulSet>(namespace, name);
+        let read = reader.api.find::<RawStatefulSet>(namespace, name);
         let set = in_time(end, read).await.ok().flatten();
         set.and_then(|set| set.copies())
     });

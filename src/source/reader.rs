@@ -8,26 +8,24 @@ use std::{
     mem,
 };
 
-use super::{
-    Gaps, Source,
-    budget::{Budget, MAX_PODS_OF_NAMESPACE},
-};
+use super::budget::{Budget, MAX_PODS_OF_NAMESPACE};
 use crate::{
-    cluster::{Failure, Listed},
+    cluster::{About, Api, Failure, Listed, Of},
     exit::Result,
     facts::{
-        ClaimRead, ClaimState, Heartbeat, NodeFacts, PodFacts, PodsOf, Read, ReadError, Unread,
+        AffinityTerm, ClaimRead, ClaimState, Heartbeat, NodeFacts, PodFacts, PodsOf, Read,
+        ReadError, Unread,
     },
-    kubernetes::{HolderPod, RawClaim, RawPod, RawVolume, StaticPods},
+    kubernetes::{HolderPod, Kind, RawClaim, RawNode, RawPod, RawVolume, StaticPods},
     selector::is_name,
     settings::Settings,
 };
 
-/// A source, and the reads that failed.
-pub struct Reader<'a, S> {
-    pub source: &'a S,
+/// A source of objects, and the reads that failed.
+pub struct Reader<'a, A> {
+    pub api: &'a A,
     pub settings: &'a Settings,
-    pub(super) gaps: Gaps,
+    pub(super) about: About,
     pub(super) errors: RefCell<BTreeSet<ReadError>>,
     /// The Terminating pods of all lists, in matching namespaces.
     pub(super) terminating: RefCell<Budget>,
@@ -55,17 +53,17 @@ pub struct Pods {
     pub unread: Option<Unread>,
 }
 
-impl<'a, S: Source> Reader<'a, S> {
-    /// Returns a reader of `source`.
-    pub fn new(source: &'a S, settings: &'a Settings) -> Self {
-        let mut gaps = source.gaps(settings);
+impl<'a, A: Api> Reader<'a, A> {
+    /// Returns a reader of `api`.
+    pub fn new(api: &'a A, settings: &'a Settings) -> Self {
+        let mut about = api.about(&settings.namespaces);
         Self {
-            source,
+            api,
             settings,
-            errors: RefCell::new(std::mem::take(&mut gaps.errors)),
+            errors: RefCell::new(mem::take(&mut about.errors)),
             terminating: RefCell::default(),
             active: RefCell::default(),
-            gaps,
+            about,
         }
     }
 
@@ -78,7 +76,7 @@ impl<'a, S: Source> Reader<'a, S> {
     /// Notes a read that failed, unless the source has named what cannot be read.
     pub(super) fn failed(&self, what: impl Display, cause: impl Display) -> Unread {
         let cause = cause.to_string();
-        if !self.gaps.are_named {
+        if !self.about.is_file {
             self.note(what, &cause);
         }
         Unread(cause)
@@ -93,10 +91,22 @@ impl<'a, S: Source> Reader<'a, S> {
         read.await.map_err(|failure| self.failed(what, failure))
     }
 
+    /// Reads all objects of a kind, and collects them by `add`. Fails if any of them cannot be read, because it may be
+    /// the one that matters.
+    pub(super) async fn all<T: Kind, C: Default>(
+        &self,
+        what: &str,
+        add: impl Fn(&mut C, T),
+    ) -> Read<C> {
+        let listed = self.api.each(Of::All, add).await;
+        let whole = listed.and_then(Listed::whole);
+        whole.map_err(|failure| self.failed(what, failure))
+    }
+
     /// Reads a node in full, with its own lease; `None` if the node does not exist.
     pub(super) async fn node(&self, name: &str) -> Read<Option<NodeFacts>> {
         let what = format!("node {name}");
-        let Some(objects) = self.read(&what, self.source.node(name)).await? else {
+        let Some(objects) = self.read(&what, self.api.node(name)).await? else {
             return Ok(None);
         };
         if let Err(unread) = &objects.lease {
@@ -112,7 +122,7 @@ impl<'a, S: Source> Reader<'a, S> {
     /// Reads a list of pods. Fails if this account may not list pods.
     pub(super) async fn pods(&self, list: &PodsOf, is_not_ready: bool) -> Result<Pods> {
         let filter = &self.settings.namespaces;
-        let add = |pods: &mut Pods, raw: &RawPod| {
+        let add = |pods: &mut Pods, raw: RawPod| {
             let pod = raw.facts();
             pods.holders.insert(raw.as_holder());
             pods.shows.add(raw.shows());
@@ -127,7 +137,7 @@ impl<'a, S: Source> Reader<'a, S> {
                 pods.active.add(pod);
             }
         };
-        match self.source.pods(list, add).await {
+        match self.api.each(Of::Pods(list), add).await {
             Ok(Listed {
                 items: mut pods,
                 malformed,
@@ -146,7 +156,7 @@ impl<'a, S: Source> Reader<'a, S> {
                 }
                 Ok(pods)
             }
-            Err(failure) if failure.forbids() => Err(self.source.could_not("list pods", &failure)),
+            Err(failure) if failure.forbids() => Err(self.api.could_not("list pods", &failure)),
             Err(failure) => Ok(Pods {
                 unread: Some(self.failed(list, failure)),
                 ..Pods::default()
@@ -171,8 +181,10 @@ impl<'a, S: Source> Reader<'a, S> {
 
     /// Reads the pods of a list that can be read.
     pub async fn readable_pods(&self, list: &PodsOf) -> Read<Vec<PodFacts>> {
-        let add_pod = |all: &mut Vec<_>, pod: &RawPod| all.push(pod.facts());
-        let listed = self.read(list, self.source.pods(list, add_pod)).await?;
+        let add_pod = |all: &mut Vec<_>, pod: RawPod| all.push(pod.facts());
+        let listed = self
+            .read(list, self.api.each(Of::Pods(list), add_pod))
+            .await?;
         for malformed in &listed.malformed {
             self.failed(list, malformed);
         }
@@ -186,7 +198,7 @@ impl<'a, S: Source> Reader<'a, S> {
             return ClaimState::Unread(Unread(why)).into();
         }
         let what = format!("PVC {namespace}/{name}");
-        let claim = self.source.object::<RawClaim>(namespace, name);
+        let claim = self.api.find::<RawClaim>(namespace, name);
         let claim = match self.read(&what, claim).await {
             Ok(Some(claim)) => claim,
             Ok(None) => return ClaimState::Absent.into(),
@@ -195,7 +207,7 @@ impl<'a, S: Source> Reader<'a, S> {
         let volume = match claim.volume_name() {
             None => Ok(None),
             Some(volume) => {
-                let found = self.source.object::<RawVolume>("", volume).await;
+                let found = self.api.find::<RawVolume>("", volume).await;
                 found.map_err(|failure| match failure {
                     Failure::File(cause) => Unread(cause),
                     failure => Unread(format!("its volume {volume}: {failure}")),
@@ -209,10 +221,24 @@ impl<'a, S: Source> Reader<'a, S> {
         found
     }
 
-    /// Names real nodes that a volume allows.
-    pub(super) async fn nodes_for(&self, selector: &str) -> Read<Vec<String>> {
+    /// Names the real nodes that a term of a volume's affinity allows.
+    pub(super) async fn nodes_for(&self, term: &AffinityTerm) -> Read<Vec<String>> {
+        let selector = term.selector()?;
         let leaf = &self.settings.policy.node_selectors;
-        let nodes = self.source.real_nodes(selector, leaf).await;
+        let add_real = |names: &mut Vec<_>, node: RawNode| {
+            if !node.is_leaf(leaf) {
+                names.push(node.metadata.name);
+            }
+        };
+        // Two nodes are enough, whatever could not be read.
+        let listed = self.api.each(Of::Nodes(&selector), add_real).await;
+        let nodes = listed.and_then(|it| {
+            if it.items.len() < 2 {
+                it.whole()
+            } else {
+                Ok(it.items)
+            }
+        });
         nodes.map_err(|failure| match failure.code() {
             // The API server refuses this selector every time, so no reading has failed.
             Some(400) => failure.into(),

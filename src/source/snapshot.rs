@@ -6,6 +6,7 @@
 //! are then unknown, never assumed.
 
 use std::{
+    any::Any,
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
     fs::File,
@@ -18,20 +19,18 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{error::Category, value::RawValue};
 
-use super::{Gaps, NodeRow, NodeRows, Source};
 use crate::{
-    cluster::{Failure, Listed},
+    cluster::{About, Api, Failure, Listed, Of},
     exit::{CouldNotRun, Result},
-    facts::{Namespaces, NodeFacts, PodFacts, PodsOf, ReadError, Ready, Unread},
+    facts::{NodeFacts, PodsOf, ReadError, Ready},
     history::CONFIG_MAP,
     judge::Policy,
     kubernetes::{
-        Holders, Kind, LeasesByNode, Malformed, Meta, NodeObjects, RawAttachment, RawClaim,
-        RawConfigMap, RawDriver, RawKind, RawLease, RawList, RawNamespace, RawNode, RawPod,
-        RawStatefulSet, RawVolume, full_name,
+        Kind, Malformed, Meta, NodeObjects, RawAttachment, RawClaim, RawConfigMap, RawDriver,
+        RawKind, RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume, Row,
+        full_name,
     },
-    selector::{NodeSelectors, Selector},
-    settings::Settings,
+    selector::NamespaceFilter,
     words::{joined, name, near, prefixed},
 };
 
@@ -55,7 +54,8 @@ pub struct Saved {
     at_given_time: bool,
     /// The moment to judge at.
     now: Timestamp,
-    objects: Objects,
+    /// The objects of each kind.
+    objects: BTreeMap<&'static str, BTreeMap<ObjectKey, Box<dyn Any + Send>>>,
     /// The newest moment at which the API server wrote an object of the file.
     newest: Option<Timestamp>,
     /// Whether a node, a pod or a lease has stamps of the API server.
@@ -67,60 +67,14 @@ pub struct Saved {
     /// The objects that could not be read, each with its kind, which is empty if it could not be read
     /// either.
     malformed: BTreeSet<(String, Malformed)>,
-    /// The history of each namespace. It decides nothing, so it is no object of a kind that may lack,
-    /// or tell the time.
-    histories: BTreeMap<String, Result<RawConfigMap, Failure>>,
 }
 
 /// Namespace, name and, for pods only, UID of an object.
 type ObjectKey = [String; 3];
 
-/// A kind of object that a snapshot keeps.
-pub trait Kept: Kind {
-    fn of(objects: &Objects) -> &BTreeMap<ObjectKey, Self>;
-}
-
-/// Declares the kinds that a snapshot keeps.
-macro_rules! objects {
-    ($($field:ident: $type:ident),* $(,)?) => {
-        /// The objects of a snapshot, kind by kind.
-        #[derive(Default)]
-        pub struct Objects {
-            $($field: BTreeMap<ObjectKey, $type>,)*
-        }
-
-        $(impl Kept for $type {
-            fn of(objects: &Objects) -> &BTreeMap<ObjectKey, Self> {
-                &objects.$field
-            }
-        })*
-
-        impl Saved {
-            /// Keeps an object, if it is of one of these kinds.
-            fn keep(&mut self, kind: &str, api_version: &str, text: &str) {
-                match kind {
-                    $($type::KIND if $type::is_of_group(api_version) => {
-                        let parsed = self.parsed::<$type>(text);
-                        self.objects.$field.extend(parsed);
-                    })*
-                    _ => {}
-                }
-            }
-        }
-    };
-}
-
-objects! {
-    nodes: RawNode,
-    leases: RawLease,
-    namespaces: RawNamespace,
-    pods: RawPod,
-    stateful_sets: RawStatefulSet,
-    claims: RawClaim,
-    volumes: RawVolume,
-    attachments: RawAttachment,
-    drivers: RawDriver,
-}
+/// The kinds that a file may lack without each read failing: that it lacks namespaces or leases is said once, and no
+/// verdict depends on a history.
+const MAY_LACK: [&str; 3] = [RawNamespace::KIND, RawLease::KIND, RawConfigMap::KIND];
 
 /// How much of a file is looked at first: no more is read if it does not begin as JSON.
 const BEGINNING_BYTES: u64 = 1 << 16;
@@ -287,26 +241,30 @@ impl Saved {
         for name in nodes {
             let lived = self.shows_alive(name, policy);
             let key = ["", name, ""].map(str::to_owned);
-            let Some(node) = self.objects.nodes.get_mut(&key) else {
-                let all = self.objects.nodes.keys().map(|[_, name, _]| name.as_str());
-                let near = prefixed("; ", near(name, all));
+            let node = self.objects_of::<RawNode>().get_mut(&key);
+            let Some(node) = node.and_then(|it| it.downcast_mut::<RawNode>()) else {
+                let names = self.all().map(|node: &RawNode| node.metadata.name.as_str());
+                let near = prefixed("; ", near(name, names));
                 let why = format!("--suppose-dead {name}: the file has no node of this name{near}");
                 return Err(CouldNotRun::Usage(why));
             };
             node.fail(failed, lived);
         }
-        self.objects.pods.retain(|_, pod| {
+        self.objects_of::<RawPod>().retain(|_, pod| {
+            let Some(pod) = pod.downcast_mut::<RawPod>() else {
+                return false;
+            };
             let is_there = pod.node().is_some_and(|node| nodes.contains(&node));
             if is_there {
                 pod.evict(failed);
             }
             is_there || !pod.metadata.terminating()
         });
-        for set in self.objects.stateful_sets.values_mut() {
-            set.forget_status();
-        }
+        let sets = self.objects_of::<RawStatefulSet>().values_mut();
+        sets.filter_map(|it| it.downcast_mut())
+            .for_each(RawStatefulSet::forget_status);
         // No run has reaped anything of a node that is only supposed to be dead.
-        self.histories.clear();
+        self.objects.remove(RawConfigMap::KIND);
         self.now = self
             .now
             .saturating_add(SUPPOSED_DEAD_FOR)
@@ -317,12 +275,12 @@ impl Saved {
 
     /// Reports whether the file shows that the node's machine is alive.
     fn shows_alive(&self, name: &str, policy: &Policy) -> bool {
-        let Some(node) = self.get::<RawNode>("", name) else {
+        let Some(node) = self.object::<RawNode>("", name) else {
             return false;
         };
         let objects = NodeObjects {
             node: node.clone(),
-            lease: Ok(self.get(RawLease::OF_NODES, name).cloned()),
+            lease: Ok(self.object(RawLease::OF_NODES, name).cloned()),
             now: self.now,
         };
         let facts = objects.into_facts(policy);
@@ -337,7 +295,7 @@ impl Saved {
     fn renewed(&self) -> Option<Timestamp> {
         let leases = self.all::<RawLease>().filter(|lease| lease.is_of_node());
         let of_ready = leases.filter(|lease| {
-            let node = self.get::<RawNode>("", &lease.metadata.name);
+            let node = self.object::<RawNode>("", &lease.metadata.name);
             node.is_some_and(|node| node.ready() == Ready::True)
         });
         let renewed = of_ready.filter_map(|lease| lease.renewal()?.renew_time);
@@ -362,44 +320,52 @@ impl Saved {
             return Err("a list inside another list");
         }
         let RawKind { api_version, kind } = if own.kind.is_empty() { of_list } else { &own };
+        if kind.is_empty() {
+            self.note_malformed("", text, "it does not say its kind");
+        }
         match kind.as_str() {
-            "" => self.note_malformed("", text, "it does not say its kind"),
-            RawConfigMap::KIND if RawConfigMap::is_of_group(api_version) => {
-                let named = Malformed::new(text, "");
-                if named.name == CONFIG_MAP {
-                    let read = RawConfigMap::parsed(text.as_bytes());
-                    if let Ok(read) = &read {
-                        self.note_version::<RawConfigMap>(&read.metadata, text);
-                    }
-                    let read = read.map_err(|cause| Failure::File(cause.to_owned()));
-                    self.histories.insert(named.namespace, read);
-                }
+            RawNode::KIND => self.keep::<RawNode>(api_version, text),
+            RawLease::KIND => self.keep::<RawLease>(api_version, text),
+            RawNamespace::KIND => self.keep::<RawNamespace>(api_version, text),
+            RawPod::KIND => self.keep::<RawPod>(api_version, text),
+            RawStatefulSet::KIND => self.keep::<RawStatefulSet>(api_version, text),
+            RawClaim::KIND => self.keep::<RawClaim>(api_version, text),
+            RawVolume::KIND => self.keep::<RawVolume>(api_version, text),
+            RawAttachment::KIND => self.keep::<RawAttachment>(api_version, text),
+            RawDriver::KIND => self.keep::<RawDriver>(api_version, text),
+            RawConfigMap::KIND if Malformed::new(text, "").name == CONFIG_MAP => {
+                self.keep::<RawConfigMap>(api_version, text);
             }
-            _ => self.keep(kind, api_version, text),
+            _ => {}
         }
         Ok(())
     }
 
-    /// Parses an object, and returns it with its key; `None` if it is malformed.
-    fn parsed<T: Kind>(&mut self, text: &str) -> Option<(ObjectKey, T)> {
+    /// Keeps an object of this kind, unless it is of another group.
+    fn keep<T: Kind>(&mut self, api_version: &str, text: &str) {
+        if !T::is_of_group(api_version) {
+            return;
+        }
         let cause = match T::parsed(text.as_bytes()) {
-            Ok(mut object) => {
+            Ok(object) => {
                 let meta = object.metadata();
-                self.newest = self.newest.max(meta.newest());
+                if T::KIND != RawConfigMap::KIND {
+                    self.newest = self.newest.max(meta.newest());
+                }
                 let is_heard = [RawNode::KIND, RawPod::KIND, RawLease::KIND].contains(&T::KIND);
                 self.has_stamps |= is_heard && meta.has_stamps();
                 // A pod without a name is named when it is judged.
                 let is_pod = T::KIND == RawPod::KIND;
                 if is_pod || !meta.name.is_empty() && T::NAMESPACED != meta.namespace.is_empty() {
                     let key = self.note_version::<T>(meta, text);
-                    return Some((key, object));
+                    self.objects_of::<T>().insert(key, Box::new(object));
+                    return;
                 }
                 "it lacks its name or namespace"
             }
             Err(cause) => cause,
         };
         self.note_malformed(T::KIND, text, cause);
-        None
     }
 
     /// Notes the version of an object, and whether another one was there. Returns its key.
@@ -424,9 +390,11 @@ impl Saved {
         self.malformed.insert((kind.to_owned(), object));
     }
 
-    /// Names the objects that could not be read.
+    /// Names the objects that could not be read. A history is none of them: the report says that by itself.
     fn errors(&self) -> BTreeSet<ReadError> {
-        let errors = self.malformed.iter().map(|(kind, object)| {
+        let errors = self.malformed.iter();
+        let errors = errors.filter(|(kind, _)| *kind != RawConfigMap::KIND);
+        let errors = errors.map(|(kind, object)| {
             let kind = if kind.is_empty() { "object" } else { kind };
             let name = full_name(&object.namespace, &object.name, "without a name");
             ReadError {
@@ -437,32 +405,51 @@ impl Saved {
         errors.collect()
     }
 
-    fn get<T: Kept>(&self, namespace: &str, name: &str) -> Option<&T> {
-        let objects = T::of(&self.objects).range([namespace, name, ""].map(str::to_owned)..);
+    fn object<T: Kind>(&self, namespace: &str, name: &str) -> Option<&T> {
+        let objects = self.objects.get(T::KIND)?;
+        let objects = objects.range([namespace, name, ""].map(str::to_owned)..);
         let of_name = objects.take_while(|(key, _)| key[..2] == [namespace, name]);
-        Some(of_name.last()?.1)
+        of_name.last()?.1.downcast_ref()
+    }
+
+    fn objects_of<T: Kind>(&mut self) -> &mut BTreeMap<ObjectKey, Box<dyn Any + Send>> {
+        self.objects.entry(T::KIND).or_default()
     }
 
     /// Lists all objects of a kind, ordered by namespace and name.
-    fn all<T: Kept>(&self) -> impl Iterator<Item = &T> {
-        T::of(&self.objects).values()
+    fn all<T: Kind>(&self) -> impl Iterator<Item = &T> {
+        let objects = self.objects.get(T::KIND).into_iter();
+        let objects = objects.flat_map(BTreeMap::values);
+        objects.filter_map(|object| object.downcast_ref())
     }
 
     /// Lists the objects that could not be read and are, or may be, of the kind.
-    fn malformed<T: Kept>(&self) -> impl Iterator<Item = &Malformed> {
+    fn malformed<T: Kind>(&self) -> impl Iterator<Item = &Malformed> {
         let objects = self.malformed.iter();
         let of_kind = objects.filter(|(kind, _)| ["", T::KIND].contains(&kind.as_str()));
         of_kind.map(|(_, object)| object)
     }
 
     /// Reports whether objects of the kind were saved, readable or not.
-    fn is_saved<T: Kept>(&self) -> bool {
+    fn is_saved<T: Kind>(&self) -> bool {
         self.malformed::<T>().next().is_some() || self.all::<T>().next().is_some()
+    }
+
+    /// Fails if the file has no object of the kind, unless it may lack the kind: that does not show that the cluster has
+    /// none.
+    fn is_saved_or_may_lack<T: Kind>(&self) -> Result<(), Failure> {
+        if self.is_saved::<T>() || MAY_LACK.contains(&T::KIND) {
+            return Ok(());
+        }
+        let [_, plural] = T::API;
+        Err(Failure::File(format!(
+            "the file has no {plural}: they were not saved, or there are none"
+        )))
     }
 
     /// Names the kinds that the file lacks, with the command that saves everything, as lines of text;
     /// none if the file is complete.
-    fn unseen(&self, settings: &Settings) -> Vec<String> {
+    fn unseen(&self, namespaces: &NamespaceFilter) -> Vec<String> {
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
         let uses_claims = self.all().any(RawPod::uses_claims);
         let has_disks = self.all::<RawVolume>().any(RawVolume::may_be_disk);
@@ -480,7 +467,7 @@ impl Saved {
                 "managedFields (--show-managed-fields; without them, a wrong clock of a node is not seen)",
             ),
             (
-                one && settings.namespaces.include.is_none(),
+                one && namespaces.include.is_none(),
                 "pods of other namespaces (-A)",
             ),
             (
@@ -520,108 +507,26 @@ impl Saved {
     }
 }
 
-impl Source for Saved {
-    async fn node_rows(&self, _: bool) -> Result<NodeRows> {
-        let nodes = self.all().map(|node: &RawNode| NodeRow {
-            name: node.metadata.name.clone(),
-            is_ready: node.ready() == Ready::True,
-            roles: node.roles(),
-        });
-        let nodes = nodes.collect_vec();
-        // A moment that the user gave is not compared with the clocks of nodes.
-        let compared = nodes
-            .iter()
-            .filter(|row| row.is_ready && !self.at_given_time);
-        let terminating = self.all::<RawPod>();
-        let terminating = terminating.filter(|pod| pod.metadata.terminating());
-        let lists = terminating.map(|pod| pod.node().map_or(PodsOf::NoNode, PodsOf::Node));
-        Ok(NodeRows {
-            now: self.now,
-            cluster_name: None,
-            ready: compared.map(|row| row.name.clone()).collect(),
-            pod_lists: Some(lists.collect()),
-            nodes,
-        })
-    }
-
-    async fn namespaces(&self) -> Result<Namespaces, Failure> {
-        let mut namespaces = Namespaces::new();
-        let all = self.all::<RawNamespace>().cloned();
-        all.for_each(|namespace| RawNamespace::add_to(&mut namespaces, namespace));
-        Ok(namespaces)
-    }
-
-    /// The file contains nodes, so a node that is not in the file does not exist.
-    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
-        let lease = if self.has_leases() {
-            let lease = self.object(RawLease::OF_NODES, name).await;
-            lease.map_err(Unread::from)
-        } else {
-            Ok(None)
-        };
-        let (node, now) = (self.object("", name).await?, self.now);
-        Ok(node.map(|node| NodeObjects { node, lease, now }))
-    }
-
-    async fn pods<A: Default>(
+impl Api for Saved {
+    async fn rows<R: Row, A: Default>(
         &self,
-        list: &PodsOf,
-        add: impl Fn(&mut A, &RawPod),
-    ) -> Result<Listed<A>, Failure> {
-        let is_listed = |pod: &&RawPod| match list {
-            PodsOf::Node(node) => pod.node().as_ref() == Some(node),
-            PodsOf::NoNode => pod.node().is_none(),
-            PodsOf::Finished => false,
-            PodsOf::Namespace(namespace) => pod.metadata.namespace == *namespace,
-            PodsOf::Name(name) => pod.metadata.name == *name,
-        };
-        let mut items = A::default();
-        let pods = self.all().filter(is_listed);
-        pods.for_each(|pod| add(&mut items, pod));
-        Ok(Listed {
-            items,
-            malformed: self.malformed::<RawPod>().cloned().collect(),
-        })
+        add: impl Fn(&mut A, R),
+    ) -> Result<(Option<Timestamp>, A), Failure> {
+        let mut rows = A::default();
+        self.all()
+            .for_each(|object| add(&mut rows, R::of_object(object)));
+        Ok((Some(self.now), rows))
     }
 
-    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
-        let mut malformed = self.malformed::<RawLease>();
-        if let Some(bad) = malformed.find(|bad| holders.may_speak(bad)) {
-            return Err(Failure::File(format!("one of them: {}", bad.cause)));
-        }
-        let by_node = self.all::<RawLease>().flat_map(|lease| {
-            let nodes = holders.of(lease).into_iter();
-            nodes.map(|node| (node.to_owned(), lease.clone()))
-        });
-        let by_node = by_node.into_group_map().into_iter();
-        let by_node = by_node.map(|(node, leases)| (node, Some(leases)));
-        Ok(Some(by_node.collect()))
-    }
-
-    async fn real_nodes(
+    /// `None` only if the file proves that the object does not exist. A malformed object of that name, or without a name,
+    /// may be it.
+    async fn get<T: Kind>(
         &self,
-        selector: &str,
-        leaf: &NodeSelectors,
-    ) -> Result<Vec<String>, Failure> {
-        let selector = selector.parse::<Selector>().map_err(Failure::File)?;
-        let names = self
-            .all::<RawNode>()
-            .filter(|node| node.is_labelled(&selector) && !node.is_leaf(leaf))
-            .map(|node| node.metadata.name.clone())
-            .collect_vec();
-        // A node that could not be read may be one of them.
-        if self.malformed::<RawNode>().next().is_some() && names.len() < 2 {
-            return Err(could_not_read::<RawNode>());
-        }
-        Ok(names)
-    }
-
-    /// Finds an object; `None` only if the file proves that it does not exist. If the file has no
-    /// object of the kind, the kind may not have been saved. A malformed object of that name, or
-    /// without a name, may be the one.
-    async fn object<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
-        if let Some(found) = self.get::<T>(namespace, name) {
-            return Ok(Some(found.clone()));
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<(T, Option<Timestamp>)>, Failure> {
+        if let Some(found) = self.object::<T>(namespace, name) {
+            return Ok(Some((found.clone(), Some(self.now))));
         }
         let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
         let is_it = |bad: &&Malformed| may_be(&bad.namespace, namespace) && may_be(&bad.name, name);
@@ -630,40 +535,53 @@ impl Source for Saved {
                 "the snapshot's {} could not be read: {cause}",
                 T::KIND
             ))),
-            None if self.is_saved::<T>() => Ok(None),
-            None => Err(not_saved::<T>()),
+            None => self.is_saved_or_may_lack::<T>().map(|()| None),
         }
     }
 
-    async fn objects<T: Kept, A: Default>(&self, add: impl Fn(&mut A, T)) -> Result<A, Failure> {
-        if !self.is_saved::<T>() {
-            return Err(not_saved::<T>());
-        }
-        if self.malformed::<T>().next().is_some() {
-            return Err(could_not_read::<T>());
-        }
+    async fn each<T: Kind, A: Default>(
+        &self,
+        of: Of<'_>,
+        add: impl Fn(&mut A, T),
+    ) -> Result<Listed<A>, Failure> {
+        self.is_saved_or_may_lack::<T>()?;
+        let is_listed = |object: &&T| {
+            let object: &dyn Any = *object;
+            match of {
+                Of::All => true,
+                Of::Pods(list) => object
+                    .downcast_ref()
+                    .is_some_and(|pod: &RawPod| match list {
+                        PodsOf::Node(node) => pod.node().as_ref() == Some(node),
+                        PodsOf::NoNode => pod.node().is_none(),
+                        PodsOf::Finished => false,
+                        PodsOf::Namespace(namespace) => pod.metadata.namespace == *namespace,
+                        PodsOf::Name(name) => pod.metadata.name == *name,
+                    }),
+                Of::Nodes(selector) => object
+                    .downcast_ref()
+                    .is_some_and(|node: &RawNode| node.is_labelled(selector)),
+            }
+        };
         let mut items = A::default();
-        self.all::<T>()
-            .for_each(|object| add(&mut items, object.clone()));
-        Ok(items)
+        let objects = self.all().filter(is_listed);
+        objects.for_each(|object| add(&mut items, object.clone()));
+        Ok(Listed {
+            items,
+            malformed: self.malformed::<T>().cloned().collect(),
+        })
     }
 
-    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, Failure> {
-        self.histories.get(namespace).cloned().transpose()
-    }
-
-    fn gaps(&self, settings: &Settings) -> Gaps {
-        Gaps {
+    fn about(&self, namespaces: &NamespaceFilter) -> About {
+        About {
+            cluster_name: None,
+            is_file: true,
             errors: self.errors(),
-            unseen: self.unseen(settings),
-            are_named: true,
+            unseen: self.unseen(namespaces),
             lacks_namespaces: !self.is_saved::<RawNamespace>(),
             lacks_leases: !self.has_leases(),
+            at_given_time: self.at_given_time,
         }
-    }
-
-    fn pods_at_hand(&self) -> Vec<PodFacts> {
-        self.all::<RawPod>().map(RawPod::facts).collect()
     }
 
     fn could_not(&self, what: &str, cause: &Failure) -> CouldNotRun {
@@ -687,18 +605,4 @@ fn may_be_list(kind: &str) -> bool {
 fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
     let object = text.starts_with('{').then(|| serde_json::from_str(text));
     object?.ok()
-}
-
-/// Returns the failure for a kind of which the file has an object that does not parse.
-fn could_not_read<T: Kind>() -> Failure {
-    Failure::File(format!("a {} of the snapshot could not be read", T::KIND))
-}
-
-/// Returns the failure for a kind of which the file has no object: that does not show that the
-/// cluster has none.
-fn not_saved<T: Kind>() -> Failure {
-    let [_, plural] = T::API;
-    Failure::File(format!(
-        "the file has no {plural}: they were not saved, or there are none"
-    ))
 }

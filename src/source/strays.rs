@@ -3,20 +3,22 @@
 
 use std::collections::BTreeSet;
 
-use super::{NodeRows, Reader, Source, gather::read_each};
+use super::{Reader, gather::read_each};
 use crate::{
+    cluster::{Api, Of},
     facts::{ClaimState, ClusterFacts, PodFacts, Stray},
-    judge::selectors,
+    judge::terms,
+    kubernetes::{NodeRow, RawPod},
 };
 
 /// Adds the active pods that a pod controls, and what waits for a node without a row. Only a file
 /// shows such pods: a list of all pods would cost a cluster more than its use.
-pub(super) async fn find_strays<S: Source>(
-    reader: &Reader<'_, S>,
-    rows: &NodeRows,
+pub(super) async fn find_strays(
+    reader: &Reader<'_, impl Api>,
+    rows: &[NodeRow],
     facts: &mut ClusterFacts,
 ) {
-    let nodes = rows.names().collect::<BTreeSet<_>>();
+    let nodes = rows.iter().map(|row| &row.name).collect::<BTreeSet<_>>();
     for (node, attachments) in facts.attachments.0.iter().flatten() {
         if !nodes.contains(node) {
             let strays = attachments.iter().map(|attachment| Stray::Attachment {
@@ -26,8 +28,14 @@ pub(super) async fn find_strays<S: Source>(
             facts.strays.extend(strays);
         }
     }
-    let pods = reader.source.pods_at_hand().into_iter();
-    for pod in pods.filter(PodFacts::is_active) {
+    if !reader.about.is_file {
+        return;
+    }
+    let add_active = |active: &mut Vec<_>, pod: RawPod| {
+        active.extend(Some(pod.facts()).filter(PodFacts::is_active))
+    };
+    let pods = reader.api.each(Of::All, add_active).await;
+    for pod in pods.into_iter().flat_map(|listed| listed.items) {
         if let Some(its) = pod.controller.as_ref().filter(|_| pod.made_by("Pod", "")) {
             let owned = facts.owned_by_pods.entry(its.uid.clone()).or_default();
             owned.push(pod.name);
@@ -41,8 +49,8 @@ pub(super) async fn find_strays<S: Source>(
             let ClaimState::Bound(bound) = claim.state else {
                 continue;
             };
-            let nodes = read_each(selectors(&bound.volume), async |selector| {
-                reader.nodes_for(selector).await
+            let nodes = read_each(terms(&bound.volume), async |term| {
+                reader.nodes_for(term).await
             });
             let nodes = nodes.await;
             let has_none = |found: &Result<Vec<_>, _>| found.as_ref().is_ok_and(Vec::is_empty);
