@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     facts::{
-        ClaimFacts, ClusterFacts, Copies, Counts, NodeCounts, NodeFacts, PodFacts, Ready, Room,
-        Storage, Tally, Toleration, Unneeded, Unread, VolumeFacts, Zone,
+        ClaimFacts, ClusterFacts, Copies, Counts, NodeCounts, NodeFacts, PodFacts, Ready, Storage,
+        Taint, Tally, Unneeded, Unread, VolumeFacts, Zone,
     },
     words::{listed, natural},
 };
@@ -62,7 +62,7 @@ pub enum Limit {
     MassOutage(String),
     /// The pod's node failed together with others. Holds how many, and the value of `--max-failed-together`.
     FailedTogether { nodes: usize, most: usize },
-    /// No pod could start elsewhere. Holds why not, as a phrase.
+    /// The pod could start nowhere else. Holds why not, as a phrase.
     NoRoom(String),
     /// A fact that affects the whole run is not known. Holds the fact and the cause, as a phrase.
     Unread(String),
@@ -141,6 +141,13 @@ impl Judged {
         Some(foreseen?.at)
     }
 
+    /// Reports whether it lacks room, now or once time alone no longer keeps it.
+    pub fn lacks_room(&self) -> bool {
+        let foreseen = self.foreseen.iter().filter_map(|it| it.limit.as_ref());
+        let mut limits = self.limit.iter().chain(foreseen);
+        limits.any(|limit| limit.code() == ReasonCode::NoRoom)
+    }
+
     /// Returns the copies of the pod's `StatefulSet`, if they were read.
     pub fn copies(&self) -> Option<Copies> {
         self.storage.as_ref()?.copies
@@ -211,13 +218,9 @@ impl Plan {
                 )
             });
         }
-        let is_due = |it: &&Judged| it.reason.verdict() == Verdict::Reap;
-        let hold = limit_of_run(facts, limits.max_not_ready_percent)
-            .or_else(|| no_room(facts, pods.iter().filter(is_due)));
+        let hold = limit_of_run(facts, limits.max_not_ready_percent);
         let zones = match hold {
-            None | Some(Limit::NoRoom(_)) => {
-                limits_of_zones(&facts.node_counts, limits.max_not_ready_percent)
-            }
+            None => limits_of_zones(&facts.node_counts, limits.max_not_ready_percent),
             Some(_) => BTreeMap::new(),
         };
         let is_fenced = |node: &&NodeFacts| node.fenced(facts.now).is_some();
@@ -230,34 +233,31 @@ impl Plan {
             together: failed_together(facts, limits.max_failed_together),
             fenced: fenced.map(|node| node.name.clone()).collect(),
         };
+        let attached = facts.attachments.attached();
+        let limit_of = |it: &Judged| {
+            let node = facts.known_node(&it.pod)?;
+            let needs_room = Effect::of(it, &is_attached(it, &attached)) == Effect::Restart
+                && !plan.fenced.contains(&node.name);
+            let no_room = || needs_room.then(|| no_room(facts, &it.pod))?;
+            plan.limit_of(node).cloned().or_else(no_room)
+        };
         let (mut taken, most) = (0, limits.max_deletes.unwrap_or(usize::MAX));
         for judged in pods
             .iter_mut()
             .filter(|judged| judged.reason.verdict() == Verdict::Reap)
         {
-            let node = facts.known_node(&judged.pod);
-            judged.limit = node.and_then(|node| plan.limit_of(node)).cloned();
+            judged.limit = limit_of(judged);
             if judged.limit.is_none() {
                 judged.limit = (taken >= most).then_some(Limit::OverCap(most));
                 taken += 1;
             }
         }
-        let will_be_due = |it: &&Judged| {
-            let foreseen = it.foreseen.as_ref().map(|it| &it.reason);
-            let mut reasons = foreseen.into_iter().chain([&it.reason]);
-            reasons.any(|reason| reason.verdict() == Verdict::Reap)
-        };
-        let then = pods.iter().chain(&not_evicted).filter(will_be_due);
-        let no_room = no_room(facts, then);
-        for Judged { pod, foreseen, .. } in pods.iter_mut().chain(&mut not_evicted) {
-            let reaps = |it: &&mut Foreseen| it.reason.verdict() == Verdict::Reap;
-            if let Some(foreseen) = foreseen.as_mut().filter(reaps)
-                && let Some(node) = facts.known_node(pod)
-            {
-                let no_room = no_room
-                    .as_ref()
-                    .filter(|_| !plan.fenced.contains(&node.name));
-                foreseen.limit = plan.limit_of(node).or(no_room).cloned();
+        for judged in pods.iter_mut().chain(&mut not_evicted) {
+            let foreseen = judged.foreseen.as_ref();
+            let reaps = foreseen.filter(|it| it.reason.verdict() == Verdict::Reap);
+            let limit = reaps.and_then(|_| limit_of(judged));
+            if let Some(foreseen) = &mut judged.foreseen {
+                foreseen.limit = limit;
             }
         }
         for judged in &mut pods {
@@ -279,7 +279,6 @@ impl Plan {
         match of_run {
             Some(Limit::Unread(_)) => of_run,
             _ if self.fenced.contains(&node.name) => None,
-            Some(Limit::NoRoom(_)) => of_zone().or_else(together).or(of_run),
             _ => of_run.or_else(of_zone).or_else(together),
         }
     }
@@ -325,7 +324,7 @@ impl Limit {
             Self::FailedTogether { .. } => format!(
                 "{state}. The pods wait: a switch, a rack or a host may be the cause, and the machines may run. Confirm those that you found off."
             ),
-            Self::NoRoom(_) => format!("{state}."),
+            Self::NoRoom(_) => format!("The pod could start nowhere else: {state}."),
             Self::Unread(_) => unread_facts(&state),
             Self::OverCap(_) => {
                 format!("{state}; pods overdue for longer went first. The next run takes it.")
@@ -389,38 +388,26 @@ fn failed_together(facts: &ClusterFacts, most: Option<usize>) -> BTreeMap<String
         .collect()
 }
 
-/// Returns the limit if a pod that is `due` would restart elsewhere, and none of these pods could start on any other node.
-fn no_room<'a>(facts: &ClusterFacts, due: impl Iterator<Item = &'a Judged>) -> Option<Limit> {
+/// Returns the limit if no other node could start the pod. What others tolerate makes no room for it: a tenant could write
+/// that.
+fn no_room(facts: &ClusterFacts, pod: &PodFacts) -> Option<Limit> {
     let NodeCounts::Counted(Counts { rooms, .. }) = &facts.node_counts else {
         return None;
     };
-    let attached = facts.attachments.attached();
-    let restarts = due.filter(|it| Effect::of(it, &is_attached(it, &attached)) == Effect::Restart);
-    // Many pods have the same tolerations.
-    let restarts = restarts.map(|it| &it.pod.tolerations);
-    let restarts = restarts.collect::<BTreeSet<_>>();
-    let starts = |tolerations: &[Toleration], room: &Room| {
-        let mut closed_by = room.iter();
-        closed_by.all(|taint| tolerations.iter().any(|it| it.tolerates(taint)))
-    };
-    let can_start = |all: &&Vec<Toleration>| rooms.iter().any(|room| starts(all, room));
-    if restarts.is_empty() || restarts.iter().any(can_start) {
+    let is_tolerated = |taint: &Taint| pod.tolerations.iter().any(|it| it.tolerates(taint));
+    if rooms.iter().any(|room| room.iter().all(is_tolerated)) {
         return None;
     }
     let only = facts.known_nodes().next().filter(|_| facts.node_count == 1);
     let taints = rooms.iter().flatten().map(|taint| taint.key.as_str());
     let taints = listed(&taints.unique().collect_vec(), MAX_TAINTS_NAMED);
     Some(Limit::NoRoom(match only {
-        Some(only) => format!(
-            "{} is the only node: nothing can start elsewhere",
-            only.name
-        ),
+        Some(only) => format!("{} is the only node", only.name),
         None if taints.is_empty() => {
-            "No pod could start elsewhere: every other node is NotReady, cordoned or a leaf node"
-                .to_owned()
+            "every other node is NotReady, cordoned or a leaf node".to_owned()
         }
         None => format!(
-            "No pod could start elsewhere: every other node is NotReady, cordoned, a leaf node, or has a taint that no such pod tolerates ({taints})"
+            "every other node is NotReady, cordoned, a leaf node, or has a taint that the pod does not tolerate (there are: {taints})"
         ),
     }))
 }

@@ -127,7 +127,7 @@ reasons! {
     FailedTogether = "failed-together" => Wait,
         "Its node and others fell silent within two minutes, and these are more than --max-failed-together. [The cause](decisions.md#limits) may be a switch, a rack or a host, and the machines may run.";
     NoRoom = "no-room" => Wait,
-        "A pod would restart elsewhere, and [no other node](decisions.md#limits) could start one: none is Ready, not cordoned, and free of taints that none of these pods tolerates.";
+        "The pod would restart elsewhere, and [no other node](decisions.md#limits) could start it: none is Ready, not cordoned, and free of taints that the pod does not tolerate.";
     OverCap = "over-cap" => Wait,
         "A run deletes at most --max-deletes pods, and others were overdue for longer.";
 }

@@ -411,9 +411,11 @@ impl<'a> Advice<'a> {
                 )
             }
             What::Reach => format!("Look at the console of {}.", alone()),
-            What::MakeRoom => format!(
-                "Bring {nodes} back; or power it off, and add a node on which pods can start."
-            ),
+            What::MakeRoom => {
+                let back = Some(nodes).filter(|nodes| !nodes.0.is_empty());
+                let back = prefixed(", or bring back ", back);
+                format!("Add or uncordon a node on which {pods} can start{back}.")
+            }
             What::SeeWhatIsNotKnown(what) => {
                 format!("See why this is not known, and run again: {what}.")
             }
@@ -828,20 +830,24 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     });
     let by_limit = match survey.limit() {
         Some(Limit::MassOutage(_)) => vec![reach(survey, survey.machines_down())],
-        Some(Limit::NoRoom(_)) => {
-            let down = survey.machines_down();
-            vec![Advice::of_nodes(What::MakeRoom, down, false)]
-        }
         Some(Limit::Unread(what)) => vec![Advice::new(What::SeeWhatIsNotKnown(what))],
         Some(Limit::FailedTogether { .. }) => {
             let groups = survey.together.iter();
             let reached = groups.map(|(_, nodes)| reach(survey, nodes.clone()));
             reached.collect()
         }
-        Some(Limit::OverCap(_)) | None => Vec::new(),
+        Some(Limit::NoRoom(_) | Limit::OverCap(_)) | None => Vec::new(),
     };
+    let make_room = survey.with_code(ReasonCode::NoRoom).map(|pods| {
+        let mut all = Advice::of_pods(What::MakeRoom, pods.0);
+        // The others have to be off.
+        let stays = |node: &NodeView<'_>| node.volumes == Volumes::Stay;
+        let nodes = &mut all.nodes.0;
+        nodes.retain(|name| survey.node(name).is_some_and(stays));
+        all
+    });
     let all = all.into_iter().map(Advice::new);
-    all.chain(again).chain(by_limit).collect()
+    all.chain(again).chain(by_limit).chain(make_room).collect()
 }
 
 /// Returns the look at the first of nodes of which nobody knows whether they live.

@@ -26,7 +26,7 @@ impl<'a> Survey<'a> {
         (!pods.is_empty()).then_some(Pods(pods))
     }
 
-    fn with_code(&'a self, code: ReasonCode) -> Option<Pods<'a>> {
+    pub fn with_code(&'a self, code: ReasonCode) -> Option<Pods<'a>> {
         self.select(|pod| pod.code() == code)
     }
 
@@ -256,6 +256,11 @@ pub fn held(survey: &Survey<'_>) -> Vec<String> {
                 limit.state()
             ),
         }
+    }));
+    let lacks_room = survey.with_code(ReasonCode::NoRoom);
+    texts.extend(lacks_room.into_iter().filter_map(|pods| {
+        let state = pods.0[0].judged.limit.as_ref()?.state();
+        Some(format!("No run deletes {pods}: {state}."))
     }));
     let members = survey.with_code(ReasonCode::EtcdMember);
     texts.extend(members.into_iter().flat_map(|pods| {

@@ -52,7 +52,7 @@ pub struct Survey<'a> {
     pub zones: &'a BTreeMap<Zone, Limit>,
     /// The nodes that each limit on nodes that failed together holds, unless the breaker does.
     pub together: Vec<(&'a Limit, Vec<&'a str>)>,
-    /// The limits of the run, of zones and of nodes.
+    /// The limits of the run, of zones and of nodes, and of pods without room.
     pub limits: Vec<&'a Limit>,
     /// The nodes that were looked up, in natural order.
     pub nodes: Vec<NodeView<'a>>,
@@ -250,6 +250,8 @@ impl<'a> Survey<'a> {
                 && it.leaf.is_none()
         };
         let named = run.settings.cluster_name.as_deref();
+        let mut limits = plan.pods.iter().filter_map(|it| it.limit.as_ref());
+        let lacks_room = limits.find(|limit| limit.code() == ReasonCode::NoRoom);
         Self {
             settings: run.settings,
             now: facts.now,
@@ -263,6 +265,7 @@ impl<'a> Survey<'a> {
                 .iter()
                 .chain(plan.zones.values())
                 .chain(plan.together.values())
+                .chain(lacks_room)
                 .collect(),
             suspects: nodes.iter().filter(|node| node.is_suspect()).count(),
             nodes,
@@ -808,6 +811,7 @@ fn may_taint<'p, 'a: 'p>(
             || it.reason.code() == ReasonCode::EtcdMember
             || it.reason.asks.iter().any(keeps)
             || it.reason.ties.iter().any(loses)
+            || it.lacks_room()
     };
     let mut active = active.iter();
     run.settings.namespaces.selects_all()

@@ -96,13 +96,13 @@ in_json! {
         pub all: bool,
     }
 
-    /// Why nothing may be deleted, in the whole cluster, in some zones or on some nodes.
+    /// Why nothing may be deleted, in the whole cluster, in some zones or on some nodes, or of pods that could start nowhere else.
     pub struct BreakerEntry {
         /// `mass-outage`, `failed-together`, `no-room`, or `facts-unread` if a fact about the whole run is not known.
         pub reason: ReasonCode,
         /// The phrase that explains it.
         pub detail: String,
-        /// The zones that it holds, each by region and zone; empty if it holds the whole run, or nodes that failed together.
+        /// The zones that it holds, each by region and zone; empty if it holds the whole run, nodes that failed together, or pods without room.
         pub zones: Vec<String>,
         /// How many pods it held.
         pub held: usize,

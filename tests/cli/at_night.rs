@@ -429,7 +429,9 @@ fn a_finalizer_of_a_claim_is_named() {
 fn the_taint_is_printed_only_where_all_that_it_ends_is_known() {
     let held = "metadata: {finalizers: [example.com/backup]}";
     let state = |more: &str| {
-        let ready = node("ds02", true, "") + &node("ds03", true, "");
+        // Only a pod that tolerates this could start there.
+        let taint = "spec: {taints: [{key: example.com/gpu, effect: NoSchedule}]}";
+        let ready = node("ds02", true, taint) + &node("ds03", true, taint);
         let pods = pod("ds01", "held-0", held) + more;
         format!(
             "Namespace impala: {{}}\n{}{ready}{pods}",
@@ -445,6 +447,7 @@ fn the_taint_is_printed_only_where_all_that_it_ends_is_known() {
     let active = "Pod impala/stays: {node: ds01, grace: null, owner: DaemonSet stays";
     for (what, more, options) in [
         ("a namespace is left out", "", &["-n", "impala"][..]),
+        ("a pod waits for room", &pod("ds01", "db-0", ""), &[]),
         (
             "PVCs were not read",
             &pod("ds01", "other-0", &format!("{held}, uses: data")),

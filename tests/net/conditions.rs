@@ -184,8 +184,9 @@ fn is_outage(state: &Objects, choices: &Choices) -> bool {
         )
 }
 
-/// Whether the node is real and Ready, and not cordoned, and a pod that tolerates `LOST`, or none, could start there.
-fn has_room(state: &Objects, tolerates: bool) -> bool {
+/// Whether a node is real and Ready, and not cordoned, and the pod could start there.
+fn has_room(state: &Objects, pod: &Value) -> bool {
+    let tolerates = tolerates_lost(pod);
     state.objects.iter().any(|it| {
         it["kind"] == "Node"
             && !is_leaf(it)
@@ -300,10 +301,8 @@ pub fn holds(
     if lacks_majority(state, node) {
         return Some("its node may be needed for a majority");
     }
-    let pods = || state.objects.iter().filter(|it| it["kind"] == "Pod");
-    let has_room = has_room(state, pods().any(tolerates_lost));
     let restarts = restarts(state, pod) && is_wanted(state, pod);
-    (restarts && !has_room).then_some("nothing could start elsewhere")
+    (restarts && !has_room(state, pod)).then_some("it could start nowhere else")
 }
 
 /// Whether a zone of the node could be held: then the conditions say nothing about its pods.
@@ -545,8 +544,8 @@ pub fn is_free(state: &Objects, pod: &Value, now: Timestamp, choices: &Choices) 
         && claims(pod).all(|claim| attached(claim).is_some())
         && choices.cap.is_none()
         && holds(state, pod, now, choices).is_none()
-        && (!may_wait(pod) || has_room(state, false))
-        && (has_room(state, false) || is_marked_off(node))
+        && (!may_wait(pod) || has_room(state, pod))
+        && (has_room(state, pod) || is_marked_off(node))
         && !zone_may_be_held(state, node)
         && now >= deadline + SignedDuration::ZERO
 }

@@ -205,16 +205,9 @@ fn a_failing_read_never_adds_a_write() {
             return;
         }
         compared += 1;
-        // Room is asked for pods that restart elsewhere. If the only such pod is unread, leftovers pass, which need none.
-        let verdicts = calm.verdicts();
-        let lacked_room = |uid: &&String| {
-            let judged = verdicts.get(*uid);
-            judged.is_some_and(|it| it[1].contains("no-room"))
-        };
         let added = faulty
             .written()
             .difference(&calm.written())
-            .filter(|uid| !lacked_room(uid))
             .cloned()
             .collect::<Vec<_>>();
         assert!(
@@ -406,15 +399,13 @@ fn a_file_of_the_same_state_gives_the_same_plan() {
         let file = plan.audit();
         let mut live = ran.verdicts();
         pods += live.len();
-        // In a file, a PVC that is not there may not have been saved. Its pod then asks for no room either.
-        let lacks_one = live.keys().any(|uid| ran.lacks_a_claim(uid));
-        let asks_for_it = |it: &[String; 3]| lacks_one && it[1].contains("no-room");
-        live.retain(|uid, it| !(ran.lacks_a_claim(uid) || asks_for_it(it)));
+        // In a file, a PVC that is not there may not have been saved.
+        live.retain(|uid, _| !ran.lacks_a_claim(uid));
         // Without --all, a run does not look for pods without a node, or on a Ready one. A file shows them.
         let file = file
             .into_iter()
             .filter(|(uid, _)| live.contains_key(uid) || ran.is_on_a_failed_node(uid))
-            .filter(|(uid, _)| !lacks_one || live.contains_key(uid))
+            .filter(|(uid, _)| !ran.lacks_a_claim(uid))
             .collect::<BTreeMap<_, _>>();
         assert_eq!(
             live,
