@@ -59,8 +59,13 @@ fn the_process_ends_whatever_its_run_does() {
     };
     let (_first, mut once) = blocked(&[]);
     let (_second, mut twice) = blocked(&[]);
-    let (_third, mut late) = blocked(&["--deadline=1s"]);
-    thread::sleep(Duration::from_secs(4));
+    let (_third, mut late) = blocked(&["--deadline=15s"]);
+    // Before that, a run that has to end could not run. What is read here is less than what does not fit.
+    for child in [&mut once, &mut twice] {
+        let log = child.stderr.as_mut().expect("it is piped");
+        log.read_exact(&mut [0; 8_192]).expect("a log");
+    }
+    thread::sleep(Duration::from_secs(1));
     signal(&once);
     signal(&twice);
     thread::sleep(Duration::from_millis(500));
