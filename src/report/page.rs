@@ -1,6 +1,8 @@
 //! Lays a run's report out for people: what is down, what was done, which data is at risk, what
 //! happens by itself, what to do, and then the lists. The worst comes first.
 
+use std::collections::BTreeMap;
+
 use itertools::Itertools as _;
 
 use super::{
@@ -75,17 +77,31 @@ fn about(survey: &Survey<'_>) -> String {
     }
 }
 
-/// Returns the steps of a page, as many as fit: what cannot wait is first, and the last names what is left over.
+/// Returns the steps of a page, as many as fit: what cannot wait is first, and the last names what is left over. A namespace
+/// with many steps hides none of another: the first of each fit before the second of any.
 pub fn steps<'a>(survey: &'a Survey<'a>) -> Vec<Step> {
     let all = advice::all(survey);
     let most = if all.len() > STEPS { STEPS - 1 } else { STEPS };
-    let (shown, left_over) = all.split_at(most.min(all.len()));
+    let mut of_namespace = BTreeMap::<_, usize>::new();
+    let turns = all.iter().enumerate().map(|(place, advice)| {
+        let pods = advice.pods.0.iter();
+        let namespace = pods.map(|pod| &pod.judged.pod.namespace).all_equal_value();
+        let turn = namespace.map_or(0, |namespace| {
+            let turn = of_namespace.entry(namespace).or_default();
+            *turn += 1;
+            *turn
+        });
+        (advice.when() == When::Later, turn, place)
+    });
+    let mut shown = turns.sorted().map(|(.., place)| place).collect_vec();
+    let left_over = shown.split_off(most.min(shown.len()));
+    shown.sort_unstable();
     let mut steps = shown
         .iter()
-        .map(|advice| step(survey, advice))
+        .map(|place| step(survey, &all[*place]))
         .collect_vec();
     if !left_over.is_empty() {
-        let is_urgent = |advice: &&Advice<'_>| advice.when() == When::Now;
+        let is_urgent = |place: &&usize| all[**place].when() == When::Now;
         let urgent = left_over.iter().filter(is_urgent).count();
         steps.push(Step {
             when: if urgent > 0 { When::Now } else { When::Later },

@@ -132,6 +132,40 @@ fn no_line_begins_with_the_words_of_others() {
     assert!(lengths.iter().all(|length| *length <= 60), "{text}");
 }
 
+/// A page has twelve steps. A tenant whose pods need more than that leaves room for the step of another.
+#[test]
+fn no_namespace_hides_the_steps_of_another() {
+    let mut state = json!({"Node ds05": {"ready": "True"}, "Node ds06": {}, "Namespace tenant": {}, "Namespace apps": {},
+        "Pod apps/db-0": {"metadata": {"finalizers": ["example.org/held"]}}});
+    let deleted = json!({"deletionTimestamp": "2026-01-31T00:50:00Z", "finalizers": ["kubernetes.io/pvc-protection"]});
+    for number in 0..14 {
+        let (claim, volume) = (format!("c-{number}"), format!("pv-{number}"));
+        let of_claim = json!({"volume": volume, "metadata": deleted});
+        state[format!("Pod tenant/p-{number}")] = json!({"uses": claim});
+        state[format!("PersistentVolumeClaim tenant/{claim}")] = of_claim;
+        state[format!("PersistentVolume {volume}")] = json!({"claim": format!("tenant/{claim}"), "spec": {"persistentVolumeReclaimPolicy": "Delete"}});
+    }
+    let run = reaper(&[
+        "--snapshot=-",
+        "--now",
+        NOW,
+        "--output=json",
+        "--log-level=off",
+    ]);
+    let report = run
+        .input(list(objects(&state)).to_string())
+        .run()
+        .exits(0)
+        .report();
+    let steps = report["steps"].as_array().expect("steps");
+    let now = |of: &str| {
+        let is_now = |step: &&Value| step["when"] == "now" && step["pods"].to_string().contains(of);
+        steps.iter().filter(is_now).count()
+    };
+    assert_eq!((steps.len(), now("apps/db-0")), (12, 1), "{report}");
+    assert!(now("tenant/p-") > 8, "{report}");
+}
+
 /// The policy of the page allows only its own script. A name that looks like markup is text all the same.
 #[test]
 fn a_name_that_looks_like_markup_shows_as_text() {
