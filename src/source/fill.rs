@@ -289,7 +289,7 @@ pub(super) fn share_out_claims(
             keys.extend(claims.map(|name| (pod.namespace.clone(), name)));
         } else {
             pod.claim_names = Err(Unread(format!(
-                "its namespace has more than {MAX_PVCS_OF_NAMESPACE} PVCs to look up, the limit per namespace and run"
+                "the pods of its namespace have more than {MAX_PVCS_OF_NAMESPACE} PVCs to look up, or name PVCs more than {MAX_USES_OF_NAMESPACE} times: the limits per namespace and run"
             )));
         }
     }

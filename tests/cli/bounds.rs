@@ -189,6 +189,30 @@ fn two_thousand_pods_of_a_namespace_are_judged_and_the_others_counted() {
     assert_eq!(report["errors"], errors);
 }
 
+/// Safety rule 13. Each use of a PVC is kept, however few PVCs there are.
+#[test]
+fn of_one_namespace_6400_uses_of_pvcs_are_kept() {
+    let volume = |it: usize| json!({"name": format!("v{it}"), "persistentVolumeClaim": {"claimName": format!("c-{it}")}});
+    let pod = json!({"spec": {"volumes": (0..10).map(volume).collect::<Value>()}});
+    let mut more = json!({"Namespace tenant": {}});
+    for number in 0..10 {
+        more[format!("PersistentVolume pv-{number}")] =
+            json!({"claim": format!("tenant/c-{number}"), "spec": {"csi": {"driver": "d"}}});
+    }
+    for number in 0..650 {
+        more[format!("Pod tenant/p-{number}")] = pod.clone();
+    }
+    let (report, ..) = measured(&more);
+    let words = |it: &String| it.split_once(' ').map(|(_, words)| words.to_owned());
+    let counts = verdicts(&report).iter().filter_map(words).counts();
+    let expected = [
+        ("manual volume-unverified", 10),
+        ("reap stuck-on-not-ready-node", 641),
+    ];
+    let expected = expected.map(|(words, count)| (words.to_owned(), count));
+    assert_eq!(counts, expected.into());
+}
+
 /// Safety rule 13. Nothing is known about what was not kept, so the pod is kept.
 #[test]
 fn of_one_pod_two_kib_are_kept() {

@@ -132,6 +132,51 @@ fn no_line_begins_with_the_words_of_others() {
     assert!(lengths.iter().all(|length| *length <= 60), "{text}");
 }
 
+/// Safety rule 13. The requests for a tenant's pods grow with neither what each requires nor how many PVCs they name, and the
+/// pod of another is deleted.
+#[tokio::test(start_paused = true)]
+async fn many_crowded_pods_cost_few_requests() {
+    let mut state = json!({"Node ds05": {"ready": "True"}, "Node ds06": {}, "Namespace tenant": {}, "Namespace apps": {},
+        "Pod apps/db-0": {"uses": "data"}, "PersistentVolume pv": {"claim": "apps/data"}});
+    for number in 0..1_200 {
+        let volume = |it: usize| json!({"name": format!("v{it}"), "persistentVolumeClaim": {"claimName": format!("c-{number}-{it}")}});
+        let term = |it: usize| json!({"matchExpressions": [{"key": format!("k{number}-{it}"), "operator": "DoesNotExist"}]});
+        let terms = (0..16).map(term).collect::<Value>();
+        let required =
+            json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}});
+        state[format!("Pod tenant/s{number}-0")] = json!({"overdue": 9_000, "spec": {
+            "volumes": (0..6).map(volume).collect::<Value>(), "affinity": {"nodeAffinity": required}}});
+    }
+    let args = ["pod-reaper", "--yes"].map(Into::into);
+    let settings = Settings::from(Cli::try_from_args(args).expect("options"));
+    let server = Server::new(Objects::new(
+        NOW.parse().expect("a moment"),
+        objects(&state),
+    ));
+    let (_signal, stop) = Stop::manual(settings.deadline);
+    let cluster = Cluster::new(server.client(), stop.clone());
+    let report = run_on(&cluster, &settings, false, &stop).await;
+    let report = serde_json::to_value(report.expect("a report").report()).expect("JSON");
+    let pods = report["pods"].as_array().expect("pods");
+    let db = pods.iter().find(|pod| pod["name"] == "db-0");
+    assert_eq!(db.expect("it")["outcome"], "deleted", "{report}");
+    let requests = server.lock().requests.clone();
+    let reads = |of: &str| {
+        let reads = requests
+            .iter()
+            .filter(|it| it.starts_with("GET ") && it.contains(of));
+        reads.count()
+    };
+    let counts = [
+        "/persistentvolumeclaims/",
+        "/persistentvolumes/",
+        "/statefulsets/",
+        "/nodes?",
+    ];
+    // 106 pods name 636 PVCs. 64 of their StatefulSets are read for the words of the report.
+    assert_eq!(counts.map(reads), [637, 1, 65, 1]);
+}
+
 /// A page has twelve steps. A tenant whose pods need more than that leaves room for the step of another.
 #[test]
 fn no_namespace_hides_the_steps_of_another() {
