@@ -7,7 +7,6 @@
 use std::{
     env,
     fmt::Display,
-    io::ErrorKind,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -20,7 +19,7 @@ use hyper_util::{
 use itertools::Itertools as _;
 use kube::{
     Client, Config,
-    client::{AuthError, Body, ConfigExt as _},
+    client::{Body, ConfigExt as _},
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use tower::{BoxError, ServiceBuilder};
@@ -30,7 +29,7 @@ use crate::{
     exit::{CouldNotRun, Result},
     selector::Target,
     stop::Stop,
-    words::Foreign,
+    words::{Foreign, sanitize},
 };
 
 /// The longest wait for a client. A credential plugin may run in this time.
@@ -50,7 +49,7 @@ impl Cluster {
             .auth_info
             .exec
             .as_ref()
-            .map(|exec| Foreign::from(exec.command.clone().unwrap_or_default()));
+            .map(|exec| Foreign::<60>::from(exec.command.clone().unwrap_or_default()));
         // Setting up a client may run a credential plugin,
         // which blocks the thread and has no time limit.
         let client = tokio::task::spawn_blocking(move || client(config));
@@ -62,7 +61,13 @@ impl Cluster {
                     ..Self::new(client, stop.clone())
                 });
             }
-            Ok(Ok(Err(error))) => unusable(&error, plugin.as_ref()),
+            // A plugin's output and environment may hold secrets, so neither is repeated.
+            Ok(Ok(Err(error))) => match &plugin {
+                Some(plugin) => format!(
+                    "the credential plugin {plugin} failed, or was not found; install it, or log in again"
+                ),
+                None => format!("{error}; log in again, or repair the kubeconfig"),
+            },
             Ok(Err(_)) => "its token or certificate is damaged; log in again".to_owned(),
             Err(_) => {
                 let limit = CONNECT_TIME_LIMIT.as_secs();
@@ -112,24 +117,6 @@ fn client(config: Config) -> kube::Result<Client> {
     Ok(Client::new(service, config.default_namespace))
 }
 
-/// Describes why there is no client, and what to do about it. A plugin's output and environment may
-/// hold secrets, so neither is repeated.
-fn unusable(error: &kube::Error, plugin: Option<&Foreign>) -> String {
-    match (error, plugin) {
-        (kube::Error::Auth(AuthError::AuthExecStart(error)), Some(plugin))
-            if error.kind() == ErrorKind::NotFound =>
-        {
-            format!(
-                "the credential plugin {plugin} was not found; install it, or write its whole path into the kubeconfig"
-            )
-        }
-        (_, Some(plugin)) => format!("the credential plugin {plugin} failed; log in again"),
-        // The error names the file.
-        (kube::Error::InferKubeconfig(error), None) => format!("{error}; repair the kubeconfig"),
-        _ => "its token file, client certificate, key or auth-provider cannot be used; log in again, or use a credential plugin".to_owned(),
-    }
-}
-
 /// Returns the paths of the kubeconfigs to use, and their source: `--kubeconfig`, or else
 /// `KUBECONFIG`, or else `~/.kube/config`. `None` if neither of the first two is set and the third
 /// does not exist: the run then uses the pod's ServiceAccount.
@@ -165,83 +152,43 @@ async fn config(target: &Target) -> Result<(Config, Option<String>)> {
     };
     let wrong = |why: String| CouldNotRun::Usage(format!("{by} {why}"));
     let kubeconfig = read(&paths).map_err(wrong)?;
-    let context = target
-        .context
-        .clone()
-        .or_else(|| kubeconfig.current_context.clone());
-    let named = list(&paths);
-    let context =
-        checked(&kubeconfig, context.as_deref()).map_err(|why| wrong(format!("{named}: {why}")))?;
+    let context = target.context.clone();
+    let context = context.or_else(|| kubeconfig.current_context.clone());
+    let mut named = list(&paths);
+    if let Some(context) = &context {
+        named += &format!(": context {}", Foreign::<60>::from(context.as_str()));
+    }
+    let wrong = |why: &str| wrong(format!("{named}: {why}; repair it, or name another"));
+    let of_context = kubeconfig
+        .contexts
+        .iter()
+        .find(|it| Some(&it.name) == context.as_ref());
+    let cluster = of_context
+        .and_then(|it| it.context.as_ref())
+        .map(|it| &it.cluster);
+    let mut clusters = kubeconfig.clusters.iter();
+    let cluster = clusters.find(|it| Some(&it.name) == cluster);
+    let proxy = cluster.and_then(|it| it.cluster.as_ref()?.proxy_url.clone());
+    if proxy.is_some_and(|it| !it.is_empty()) {
+        return Err(wrong("a proxy-url is not supported"));
+    }
     let options = KubeConfigOptions {
-        context: Some(context.clone()),
+        context: context.clone(),
         ..KubeConfigOptions::default()
     };
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
     // kube's error names a file or an entry that is missing or damaged, and repeats no secret.
-    let repair = "repair it, or name another";
-    let mut config = config.map_err(|error| wrong(format!("{named}: {error}; {repair}")))?;
+    let mut config = config.map_err(|error| wrong(&sanitize(&error.to_string())))?;
+    if !is_address(&config.cluster_url) {
+        return Err(wrong("its server is no http or https URL without a login"));
+    }
     // kube would use a proxy of the environment, but does not know which hosts are exempt from the
     // proxy.
     config.proxy_url = None;
-    Ok((config, Some(context)))
+    Ok((config, context))
 }
 
-/// Returns the name of the context, if the context can be used. kube would act without credentials
-/// if the user is missing, and would panic at the first request if the server has no scheme.
-fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String> {
-    let mut contexts = kubeconfig.contexts.iter();
-    let quoted = |text: &str| Foreign::<60>::from(text);
-    let has = contexts.clone().map(|known| quoted(&known.name)).join(", ");
-    if has.is_empty() {
-        return Err("it has no contexts; name another".to_owned());
-    }
-    let name = name
-        .filter(|name| !name.is_empty())
-        .ok_or_else(|| format!("it names no current context; choose one with --context: {has}"))?;
-    let context = contexts
-        .find(|known| known.name == name)
-        .and_then(|known| known.context.as_ref())
-        .ok_or_else(|| {
-            format!(
-                "it has no context {}; choose one with --context: {has}",
-                quoted(name)
-            )
-        })?;
-    let lacks = |what: &str, wanted: &str| {
-        format!(
-            "its context {} refers to {what} {}, which is not defined there; add it, or choose another context",
-            quoted(name),
-            quoted(wanted)
-        )
-    };
-    let cluster = kubeconfig
-        .clusters
-        .iter()
-        .filter(|known| known.name == context.cluster)
-        .find_map(|known| known.cluster.as_ref())
-        .ok_or_else(|| lacks("cluster", &context.cluster))?;
-    let mut users = kubeconfig.auth_infos.iter();
-    let user = context.user.as_deref().filter(|user| !user.is_empty());
-    if let Some(user) = user.filter(|user| users.all(|known| known.name != **user)) {
-        return Err(lacks("user", user));
-    }
-    let server = cluster.server.as_deref().unwrap_or_default().parse::<Uri>();
-    if !server.is_ok_and(|server| is_address(&server)) {
-        return Err(format!(
-            "the server of its cluster {} is not a usable address; write an http or https URL without a login, such as https://10.0.0.1:6443",
-            quoted(&context.cluster)
-        ));
-    }
-    if !cluster.proxy_url.as_deref().unwrap_or_default().is_empty() {
-        return Err(format!(
-            "its cluster {} has a proxy-url, which is not supported; run where the server can be reached directly, and use a context without one",
-            quoted(&context.cluster)
-        ));
-    }
-    Ok(name.to_owned())
-}
-
-/// Reports whether requests can be sent to `server`, and
+/// Reports whether requests can be sent to `server`, which kube would panic at otherwise, and
 /// the address can be shown because it holds no login.
 fn is_address(server: &Uri) -> bool {
     let known = matches!(server.scheme_str(), Some("http" | "https"));
