@@ -32,9 +32,6 @@ pub struct RawList<'a> {
     /// The list's kind: `List`, `PodList`, …
     #[serde(default)]
     pub kind: String,
-    /// The group and version of the list, which are also those of items that do not state theirs.
-    #[serde(default, rename = "apiVersion")]
-    pub api_version: String,
     /// The list's own metadata.
     #[serde(default)]
     pub metadata: ListMeta,

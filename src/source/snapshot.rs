@@ -17,7 +17,7 @@ use std::{
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
-use serde_json::{error::Category, value::RawValue};
+use serde_json::value::RawValue;
 
 use crate::{
     cluster::{About, Api, Failure, Listed, Of},
@@ -64,9 +64,8 @@ pub struct Saved {
     versions: BTreeMap<(&'static str, ObjectKey), String>,
     /// An object of which the file has two versions, if there is one.
     twice: Option<String>,
-    /// The objects that could not be read, each with its kind, which is empty if it could not be read
-    /// either.
-    malformed: BTreeSet<(String, Malformed)>,
+    /// The objects that could not be read, each with its kind.
+    malformed: BTreeSet<(&'static str, Malformed)>,
 }
 
 /// Namespace, name and, for pods only, UID of an object.
@@ -138,20 +137,6 @@ fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
     move |cause| CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
 }
 
-/// Recognizes a file that is not JSON by its first bytes. Returns its format, and what to do about
-/// it.
-fn other_format(start: &[u8]) -> Option<&'static str> {
-    let is_yaml = ["---", "apiVersion:", "items:", "kind:"]
-        .iter()
-        .any(|key| start.starts_with(key.as_bytes()));
-    match start {
-        [0x1f, 0x8b, ..] => {
-            Some("compressed by gzip; unpack it: gunzip -c FILE | pod-reaper --snapshot -")
-        }
-        _ => is_yaml.then_some("YAML; save it as JSON, with -o json"),
-    }
-}
-
 impl Saved {
     /// Reads a snapshot: one list, or several documents in a row. An error says why it cannot be
     /// judged.
@@ -161,48 +146,25 @@ impl Saved {
         if text.is_empty() {
             return Err(format!("it is empty; save it with `{SAVES_ONE}`"));
         }
-        if let Some(form) = other_format(text) {
-            return Err(format!("it is {form}"));
-        }
         let no_state = |why: &dyn Display| {
             format!("it has no saved cluster state ({why}); save the state with `{SAVES_ONE}`")
         };
         let mut saved = Self::default();
         for document in serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>() {
-            let document = document.map_err(|error| match error.classify() {
-                Category::Eof => format!(
-                    "it is cut off at line {}; save all of it again with `{SAVES_ONE}`",
-                    error.line()
-                ),
-                // The parser's error gives line and column.
-                _ => no_state(&error),
-            })?;
-            let (of_list, items) = match list(document.get()) {
-                Some(RawList { kind, metadata, .. }) if !metadata.next.is_empty() => {
-                    let kind = if kind.is_empty() {
-                        "List".to_owned()
-                    } else {
-                        name(kind)
-                    };
+            // The parser's error gives line and column.
+            let document = document.map_err(|error| no_state(&error))?;
+            let items = match list(document.get()) {
+                None => vec![document],
+                Some(list) if list.metadata.next.is_empty() => list.items.unwrap_or_default(),
+                Some(list) => {
                     return Err(format!(
-                        "its {kind} goes on elsewhere (metadata.continue): nobody could say what is absent; save all of it with `{SAVES_ONE}`"
+                        "its {} goes on elsewhere (metadata.continue): nobody could say what is absent; save all of it with `{SAVES_ONE}`",
+                        name(list.kind)
                     ));
                 }
-                Some(RawList {
-                    kind,
-                    api_version,
-                    items,
-                    ..
-                }) => {
-                    // A plain `List` says nothing about its items.
-                    let kind = kind.trim_end_matches("List").to_owned();
-                    (RawKind { api_version, kind }, items.unwrap_or_default())
-                }
-                None => (RawKind::default(), vec![document]),
             };
             for item in items {
-                let added = saved.add(&of_list, item.get());
-                added.map_err(|why| no_state(&why))?;
+                saved.add(item.get()).map_err(|why| no_state(&why))?;
             }
         }
         saved.versions.clear();
@@ -308,20 +270,12 @@ impl Saved {
         self.malformed::<RawLease>().next().is_some() || self.all().any(RawLease::is_of_node)
     }
 
-    /// Adds one object. `of_list` is the kind of an object that does not state its own; empty if its
-    /// list does not state it either. Fails if the object is a list itself.
-    fn add(&mut self, of_list: &RawKind, text: &str) -> Result<(), &'static str> {
-        let Some(own) = object::<RawKind>(text) else {
-            let why = "a field has an unexpected type";
-            self.note_malformed(&of_list.kind, text, why);
-            return Ok(());
-        };
-        if may_be_list(&own.kind) && list(text).is_some() {
+    /// Adds one object. Fails if it does not say its kind, or is a list itself.
+    fn add(&mut self, text: &str) -> Result<(), &'static str> {
+        let own = object::<RawKind>(text).filter(|own| !own.kind.is_empty());
+        let RawKind { api_version, kind } = &own.ok_or("an object does not say its kind")?;
+        if list(text).is_some() {
             return Err("a list inside another list");
-        }
-        let RawKind { api_version, kind } = if own.kind.is_empty() { of_list } else { &own };
-        if kind.is_empty() {
-            self.note_malformed("", text, "it does not say its kind");
         }
         match kind.as_str() {
             RawNode::KIND => self.keep::<RawNode>(api_version, text),
@@ -365,7 +319,8 @@ impl Saved {
             }
             Err(cause) => cause,
         };
-        self.note_malformed(T::KIND, text, cause);
+        self.malformed
+            .insert((T::KIND, Malformed::new(text, cause)));
     }
 
     /// Notes the version of an object, and whether another one was there. Returns its key.
@@ -385,17 +340,11 @@ impl Saved {
         key
     }
 
-    fn note_malformed(&mut self, kind: &str, text: &str, cause: &str) {
-        let object = Malformed::new(text, cause);
-        self.malformed.insert((kind.to_owned(), object));
-    }
-
     /// Names the objects that could not be read. A history is none of them: the report says that by itself.
     fn errors(&self) -> BTreeSet<ReadError> {
         let errors = self.malformed.iter();
         let errors = errors.filter(|(kind, _)| *kind != RawConfigMap::KIND);
         let errors = errors.map(|(kind, object)| {
-            let kind = if kind.is_empty() { "object" } else { kind };
             let name = full_name(&object.namespace, &object.name, "without a name");
             ReadError {
                 what: format!("{kind} {name}"),
@@ -423,10 +372,10 @@ impl Saved {
         objects.filter_map(|object| object.downcast_ref())
     }
 
-    /// Lists the objects that could not be read and are, or may be, of the kind.
+    /// Lists the objects of a kind that could not be read.
     fn malformed<T: Kind>(&self) -> impl Iterator<Item = &Malformed> {
         let objects = self.malformed.iter();
-        let of_kind = objects.filter(|(kind, _)| ["", T::KIND].contains(&kind.as_str()));
+        let of_kind = objects.filter(|(kind, _)| *kind == T::KIND);
         of_kind.map(|(_, object)| object)
     }
 
@@ -592,12 +541,7 @@ impl Api for Saved {
 
 /// Reads a list; `None` if the value is anything else.
 fn list(text: &str) -> Option<RawList<'_>> {
-    object::<RawList<'_>>(text).filter(|list| may_be_list(&list.kind))
-}
-
-/// Reports whether a value of this kind is a list, if it has items.
-fn may_be_list(kind: &str) -> bool {
-    kind.is_empty() || kind.ends_with("List")
+    object::<RawList<'_>>(text).filter(|list| list.kind.ends_with("List"))
 }
 
 /// Parses an object; `None` if it is none. The parser alone would also read an array, as the fields
