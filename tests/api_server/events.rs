@@ -42,7 +42,6 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
         "compute-hive01 Normal StuckOnNotReadyNode ReplicaSet hue-frontend-7c9d8b6f5",
         "compute-hive01 Normal StuckOnNotReadyNode StatefulSet hiveserver2",
         "compute-hive01 Normal StuckOnNotReadyNode StatefulSet huebackend",
-        "default Normal StuckOnNotReadyNode Node ds06",
         "default Warning LookAtMachine Node ds06",
         "etl Normal StuckOnNotReadyNode Job nightly-29370",
         "etl Normal StuckOnNotReadyNode Pod alone",

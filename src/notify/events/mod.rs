@@ -2,8 +2,8 @@
 //! see the Events with `kubectl describe` and `kubectl get events`.
 //!
 //! A run writes the Events after it has verified the deletes. They change neither an outcome nor the exit
-//! code. There is one Event for each owner of deleted pods on a node, one for each of these nodes, and one
-//! for each pod that needs you. A node whose machine has to be looked at, or that came back without a reboot, gets one too.
+//! code. There is one Event for each owner of deleted pods on a node, one for each pod that needs you, and one for each node
+//! whose machine has to be looked at, or that came back without a reboot.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::{
     outcome::{Outcome, OutcomeCode},
     report::RunRecord,
     stop::Stop,
-    words::{counted, joined, listed, prefixed, sanitize},
+    words::{joined, listed, prefixed, sanitize},
 };
 
 /// The name of this program as the writer of Events.
@@ -185,23 +185,15 @@ fn node_reference(run: &RunRecord<'_>, name: &str) -> Option<ObjectReference> {
     Some(reference("Node", None, &node.name, &node.uid))
 }
 
-/// Returns one Event for each owner and node of deleted pods, and one for each of these nodes.
+/// Returns one Event for each owner and node of deleted pods.
 fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
     let codes = [ReasonCode::Stuck.as_str(), OutcomeCode::Deleted.as_str()];
     let is_deleted = |pod: &&PodFacts| run.outcomes.get(&pod.uid) == Some(&Outcome::Deleted);
     let pods = run.plan.pods.iter().map(|judged| &judged.pod);
     let on_nodes = pods
         .filter(is_deleted)
-        .filter_map(|pod| Some((pod.node.as_deref()?, pod)))
-        .collect_vec();
-    let of_nodes = on_nodes.iter().counts_by(|(node, _)| *node);
-    let of_nodes = of_nodes.into_iter().sorted().filter_map(|(name, deleted)| {
-        let here = |judged: &&Judged| judged.pod.node.as_deref() == Some(name);
-        let note = node_note(name, deleted, manual(run).filter(here).count());
-        let objects = (node_reference(run, name)?, None);
-        Some(event(None, codes, objects, fit(&note, "")))
-    });
-    let of_owners = on_nodes.into_iter().into_group_map_by(|(node, pod)| {
+        .filter_map(|pod| Some((pod.node.as_deref()?, pod)));
+    let of_owners = on_nodes.into_group_map_by(|(node, pod)| {
         let owner = pod.controller.as_ref();
         let uid = owner.map_or(&pod.uid, |it| &it.uid).as_str();
         (*node, pod.namespace.as_str(), uid)
@@ -213,7 +205,7 @@ fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
         let note = fit(&owner_note(node, &owner, &pods), "");
         event(None, codes, (owner, node_reference(run, node)), note)
     });
-    of_owners.chain(of_nodes).collect()
+    of_owners.collect()
 }
 
 fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
@@ -301,18 +293,6 @@ fn owner_note(node: &str, owner: &ObjectReference, pods: &[&PodFacts]) -> String
     format!(
         "Force-deleted {pods_were} {stuck}: {}",
         listed(&names, NAMES)
-    )
-}
-
-fn node_note(name: &str, deleted: usize, manual: usize) -> String {
-    let pods = counted(deleted, "pod that was", "pods that were");
-    let persons = match manual {
-        0 => "none needs you".to_owned(),
-        manual => counted(manual, "needs you", "need you"),
-    };
-    format!(
-        "Force-deleted {pods} stuck Terminating here; {persons}. Unless {name} is about to come back, make sure that it is powered off: any containers \
-         still running there keep running alongside the pods that replace them."
     )
 }
 

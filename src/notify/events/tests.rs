@@ -49,8 +49,6 @@ async fn the_events_of_a_run() {
             Force-deleted 2 pods that were stuck Terminating on NotReady node ds06: db-0, db-1
         shop Normal StuckOnNotReadyNode Deleted v1 Pod alone uid-shop-alone uid-ds06
             Force-deleted: it was stuck Terminating on NotReady node ds06. It has no controller to start another.
-        default Normal StuckOnNotReadyNode Deleted v1 Node ds06 uid-ds06 -
-            Force-deleted 3 pods that were stuck Terminating here; 2 need you. Unless ds06 is about to come back, make sure that it is powered off: any containers still running there keep running alongside the pods that replace them.
         shop Warning Finalizers Manual v1 Pod held-0 uid-shop-held-0 uid-ds06
             Not force-deleted: it needs you. It is held by finalizer "example.org/�hold": a controller still has work to do before the pod can be deleted. See: pod-reaper explain shop/held-0
         shop Warning VolumeUnverified Manual v1 Pod lost-0 uid-shop-lost-0 uid-ds06
