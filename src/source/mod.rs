@@ -3,11 +3,13 @@
 
 mod budget;
 mod clock;
-mod fill;
 mod gather;
 mod history;
+mod life;
+mod pods;
 mod reader;
 pub mod snapshot;
+mod storage;
 mod strays;
 
 use tokio::time::Instant;

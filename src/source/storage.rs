@@ -1,0 +1,248 @@
+//! The fourth step of gathering: the storage of the pods that nothing keeps so far.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use itertools::Itertools as _;
+
+use super::gather::{Gathering, read_each};
+use crate::{
+    cluster::Api,
+    facts::{
+        Attached, BoundClaim, ClaimFacts, ClaimName, ClaimRead, ClaimState, Owner, PodFacts, Read,
+        SetFacts, Storage, Unread, VolumeFacts,
+    },
+    judge::terms,
+    kubernetes::{RawDriver, RawStatefulSet},
+    selector::is_name,
+};
+
+/// The most pods of `StatefulSets` in a namespace whose Ready pods are counted although no verdict depends on it.
+const MAX_SETS_COUNTED: usize = 64;
+/// The most PVCs of one namespace that a run reads, at two or three requests each. A pod's author
+/// chooses how many PVCs the pod names. So each namespace has a share, and one namespace cannot use
+/// up the reads of the others.
+const MAX_PVCS_OF_NAMESPACE: usize = 640;
+/// The most uses of PVCs by the pods of one namespace that a run keeps: many pods may use the same PVC.
+const MAX_USES_OF_NAMESPACE: usize = 6_400;
+
+/// A namespace, and the name of an object in it.
+type Key = (String, String);
+
+impl<A: Api> Gathering<'_, A> {
+    pub async fn read_storage(&mut self) -> Vec<(PodFacts, Storage)> {
+        let reader = self.reader;
+        // Only the pod that `explain` asks about can lack a known node here.
+        let pods = std::mem::take(&mut self.pods);
+        let (mut due, kept) = pods.into_iter().partition::<Vec<_>, _>(|pod| {
+            self.goes_on(pod) && self.facts.known_node(pod).is_some()
+        });
+        self.pods = kept;
+        let claims = self.share_out_claims(&mut due);
+        let claims = read_each(claims, async |(namespace, name)| {
+            reader.claim(namespace, name).await
+        });
+        let claims = claims.await;
+        let attached = self.facts.attachments.attached();
+        let with_storage = due.into_iter().map(|pod| {
+            let storage = storage_of(&pod, &attached, &claims, reader.about.is_file);
+            (pod, storage)
+        });
+        let mut due = with_storage.collect_vec();
+        self.read_nodes_and_drivers(&mut due).await;
+        self.read_sets(&mut due).await;
+        due
+    }
+
+    /// Reads the real nodes that each term of a volume allows, and, if a verdict depends on them, the CSI drivers that do
+    /// not attach volumes.
+    async fn read_nodes_and_drivers(&self, due: &mut [(PodFacts, Storage)]) {
+        let reader = self.reader;
+        let mut all = due.iter();
+        let needs_drivers =
+            all.any(|(pod, storage)| self.judged(pod, Some(storage)).needs_drivers());
+        let volumes = due.iter().flat_map(|(_, storage)| storage.volumes());
+        let asked = volumes.flat_map(terms).cloned().collect::<BTreeSet<_>>();
+        let (nodes, detached) = tokio::join!(
+            read_each(asked, async |term| reader.nodes_for(term).await),
+            async {
+                if !needs_drivers {
+                    return None;
+                }
+                Some(reader.all("CSIDrivers", RawDriver::add_detached).await)
+            },
+        );
+        let claims = due.iter_mut().flat_map(|(_, storage)| &mut storage.claims);
+        for claim in claims.flatten() {
+            let Some(BoundClaim { volume, .. }) = claim.read.bound() else {
+                continue;
+            };
+            let allowed =
+                terms(volume).filter_map(|term| Some((term.clone(), nodes.get(term)?.clone())));
+            claim.allowed = allowed.collect();
+            if let (Some(Err(_)), Some(driver), Some(detached)) =
+                (&claim.attaches, &volume.driver, &detached)
+            {
+                let attaches = detached.as_ref().map(|names| !names.contains(driver));
+                claim.attaches = Some(attaches.map_err(Unread::clone));
+            }
+        }
+    }
+
+    /// Reads the `StatefulSets` of pods. A verdict needs some of them, the page the Ready pods of all.
+    async fn read_sets(&self, due: &mut [(PodFacts, Storage)]) {
+        let reader = self.reader;
+        let needs_set =
+            |(pod, storage): &&(PodFacts, Storage)| self.judged(pod, Some(storage)).needs_set();
+        let (on_sets, others) = due.iter().partition::<Vec<_>, _>(needs_set);
+        let mut counted = BTreeMap::<_, usize>::new();
+        let others = others.into_iter().filter(|(pod, _)| {
+            let count = counted.entry(&pod.namespace).or_default();
+            *count += usize::from(pod.stateful_set().is_some());
+            *count <= MAX_SETS_COUNTED
+        });
+        let needed = on_sets.iter().filter_map(|(pod, _)| set_of(pod));
+        let needed = needed.collect::<BTreeSet<_>>();
+        let on_sets = on_sets.iter().copied().chain(others);
+        let sets = on_sets.filter_map(|(pod, _)| set_of(pod)).unique();
+        let sets = read_each(sets.collect_vec(), async |(namespace, name)| {
+            let set = reader.api.find::<RawStatefulSet>(namespace, name).await;
+            set.map_err(Unread::from)
+        });
+        let sets = sets.await;
+        for (pod, storage) in due {
+            let Some((key, set)) = set_of(pod).and_then(|key| sets.get_key_value(&key)) else {
+                continue;
+            };
+            storage.copies = set.as_ref().ok().and_then(|set| set.as_ref()?.copies());
+            if !needed.contains(key) {
+                continue;
+            }
+            add_set(pod, storage, set);
+            // If the StatefulSet could not be read, a pod with local data needs you, and its reason says so. It is an
+            // error of the run only if a PVC that may be wanted would go with the pod.
+            if let Err(unread) = set
+                && self.judged(pod, Some(storage)).fears_for_a_claim()
+            {
+                let (namespace, name) = key;
+                reader.failed(format_args!("StatefulSet {namespace}/{name}"), unread);
+            }
+        }
+    }
+
+    /// Gives each namespace its share of the PVCs to be read, and returns these PVCs: first those of the
+    /// pod that the user asked about, then those of a due pod of each namespace in turn, the longest overdue
+    /// first, then those of other pods. PVCs beyond the share are treated as unread, which is no error of the run.
+    fn share_out_claims(&self, due: &mut [PodFacts]) -> Vec<Key> {
+        // Pods that are only foreseen take no due pod's place.
+        let rank = |pod: &PodFacts| {
+            let is_due = self.judged(pod, None).judge().is_none();
+            (!self.is_asked(pod), !is_due)
+        };
+        let facts = &self.facts;
+        due.sort_by_cached_key(|pod| {
+            (
+                rank(pod),
+                pod.overdue_since(facts.known_node(pod), facts.now),
+            )
+        });
+        let mut turns = BTreeMap::new();
+        due.sort_by_cached_key(|pod| {
+            let turn = turns.entry(pod.namespace.clone()).or_insert(0_usize);
+            *turn += 1;
+            (rank(pod), *turn)
+        });
+        let (mut keys, mut shares) = (Vec::new(), BTreeMap::<_, (BTreeSet<_>, usize)>::new());
+        for pod in due {
+            let Ok(names) = &pod.claim_names else {
+                continue;
+            };
+            let claims = names.iter().map(|it| it.name.clone());
+            let (share, uses) = shares.entry(pod.namespace.clone()).or_default();
+            share.extend(claims.clone().filter(|name| is_name(name)));
+            *uses += names.len();
+            let is_within = share.len() <= MAX_PVCS_OF_NAMESPACE && *uses <= MAX_USES_OF_NAMESPACE;
+            if is_within || names.is_empty() {
+                keys.extend(claims.map(|name| (pod.namespace.clone(), name)));
+            } else {
+                pod.claim_names = Err(Unread(format!(
+                    "the pods of its namespace have more than {MAX_PVCS_OF_NAMESPACE} PVCs to look up, or name PVCs more than {MAX_USES_OF_NAMESPACE} times: the limits per namespace and run"
+                )));
+            }
+        }
+        keys.into_iter().unique().collect()
+    }
+}
+
+/// Returns the storage of a pod, as far as its PVCs and the attachments of its node show it.
+fn storage_of(
+    pod: &PodFacts,
+    attached: &Read<Attached<'_>>,
+    claims: &BTreeMap<Key, ClaimRead>,
+    is_saved: bool,
+) -> Storage {
+    let attached = |volume: &VolumeFacts| {
+        let key = (pod.node.as_deref()?, volume.name.as_str());
+        attached.as_ref().ok()?.get(&key).copied()
+    };
+    let claim_of = |named: &ClaimName| {
+        let read = claims.get(&(pod.namespace.clone(), named.name.clone()));
+        let unread = || ClaimState::Unread(Unread("it was not looked up".to_owned())).into();
+        let mut read = read.cloned().unwrap_or_else(unread);
+        // Kubernetes keeps a PVC until the pods that use it have ended, so its absence shows what was saved.
+        if is_saved && read.state == ClaimState::Absent && !pod.finished() {
+            read = ClaimState::Unread(Unread("the file does not have it".to_owned())).into();
+        }
+        let disk = read.bound().filter(|bound| bound.volume.driver.is_some());
+        let attaches = disk.map(|bound| {
+            if attached(&bound.volume).is_some() {
+                Ok(true)
+            } else {
+                Err(Unread("the CSI drivers were not read".to_owned()))
+            }
+        });
+        let not_let_go = disk.filter(|bound| bound.volume.is_named_disk);
+        let not_let_go = not_let_go.and_then(|bound| attached(&bound.volume));
+        ClaimFacts {
+            name: named.name.clone(),
+            ephemeral: named.ephemeral,
+            read_only: named.read_only,
+            templated: false,
+            owned: read.owners.contains(&pod.uid),
+            allowed: BTreeMap::new(),
+            attaches,
+            not_let_go: not_let_go.is_some_and(|it| !it.held_by_attacher),
+            read,
+        }
+    };
+    let claims = pod.claim_names.as_ref().map_err(Unread::clone);
+    Storage {
+        claims: claims.map(|names| names.iter().map(claim_of).collect()),
+        set: None,
+        copies: None,
+    }
+}
+
+/// Adds what the `StatefulSet` that has the name of the pod's controller means for the pod.
+fn add_set(pod: &PodFacts, storage: &mut Storage, read: &Read<Option<RawStatefulSet>>) {
+    let controller = pod.controller.as_ref().map(|its| &its.uid);
+    if let Ok(Some(set)) = read
+        && controller == Some(&set.metadata.uid)
+    {
+        for claim in storage.claims.iter_mut().flatten() {
+            claim.templated = set.makes(&claim.name, &pod.name);
+        }
+    }
+    storage.set = Some(match read {
+        Ok(Some(set)) => Ok(SetFacts {
+            wants: set.wants(&pod.name),
+            controller: set.metadata.controller().map(Owner::from),
+        }),
+        Ok(None) => Ok(SetFacts::default()),
+        Err(unread) => Err(unread.clone()),
+    });
+}
+
+/// Returns the `StatefulSet` that controls `pod`; `None` if none does.
+fn set_of(pod: &PodFacts) -> Option<Key> {
+    Some((pod.namespace.clone(), pod.stateful_set()?.to_owned()))
+}
