@@ -25,6 +25,7 @@ pub use self::node::{
 };
 pub use self::pod::{
     Containers, Deletion, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf, REPLACED_EARLY,
+    is_held_until_the_end,
 };
 use crate::{codes::entry, words::Foreign};
 

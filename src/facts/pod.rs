@@ -135,6 +135,23 @@ pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 /// garbage collector's, leaves it.
 const FOREGROUND: &str = "foregroundDeletion";
 
+/// The finalizers that their controllers take off once the pod has ended. No kubelet says so of a dead machine, but the pod
+/// garbage collector sets the phase to `Failed` before it deletes (`markFailedAndDeletePod`).
+const HELD_UNTIL_THE_END: [&str; 4] = [
+    // Kueue, of pod groups: pkg/controller/jobs/pod/constants/constants.go
+    "kueue.x-k8s.io/managed",
+    // Argo Workflows, with ARGO_POD_STATUS_CAPTURE_FINALIZER: docs/pod-status-capture.md
+    "workflows.argoproj.io/status",
+    // Slurm: prepareTerminalPod in internal/controller/pod/pod_sync.go of slurm-bridge
+    "scheduler.slinky.slurm.net/finalizer",
+    "scheduler.slurm.net/finalizer",
+];
+
+/// Reports whether its controller takes this finalizer off once the pod has ended.
+pub fn is_held_until_the_end(finalizer: &str) -> bool {
+    HELD_UNTIL_THE_END.contains(&finalizer)
+}
+
 /// The kinds of controllers, with their groups, that replace a pod at its eviction.
 pub const REPLACED_EARLY: [(&str, &str); 4] = [
     ("ReplicaSet", "apps"),

@@ -12,7 +12,10 @@ use super::{
     storage::given_up_until,
     tie::Tie,
 };
-use crate::facts::{ClusterFacts, Heartbeat, NodeFacts, PodFacts, Read, Ready, Storage, Unneeded};
+use crate::facts::{
+    ClusterFacts, Heartbeat, NodeFacts, PodFacts, Read, Ready, Storage, Unneeded,
+    is_held_until_the_end,
+};
 
 /// The age up to which time alone does not end a sign of life: the machine is not about to fall silent.
 const MAX_AGE_OF_A_FRESH_SIGN: SignedDuration = SignedDuration::from_mins(2);
@@ -218,6 +221,23 @@ impl PodContext<'_> {
                 self.storage,
             )
         })
+    }
+
+    /// Returns why the out-of-service taint must not be set on the pod's node, not even for a minute: the pod garbage
+    /// collector then force-deletes what terminates there. Each rule is asked; time alone keeps no pod there, a
+    /// disk has one writer once the machine is off, and a mirror pod is made again.
+    pub fn forbids_taint(&self) -> Option<Cause> {
+        let is_harmless = |cause: &Cause| match cause {
+            Cause::RequestedLately { .. }
+            | Cause::NotOverdue { .. }
+            | Cause::NodeJustFailed { time: Some(_), .. }
+            | Cause::SharedDisk(_) => true,
+            Cause::Finalizers(names) => names.iter().all(|name| is_held_until_the_end(name)),
+            _ => false,
+        };
+        let asked = rules().filter(|_| !self.pod.mirror && !self.pod.finished());
+        let mut causes = asked.filter_map(|rule| (rule.finding)(self).err());
+        causes.find(|cause| !is_harmless(cause))
     }
 
     /// Reports whether the next step of gathering has to read for the pod: nothing that was read so far

@@ -13,11 +13,11 @@ use super::{
     NAMED, NAMES,
     document::Case,
     head::day,
-    survey::{NodeView, PodView, Survey, Volumes},
+    survey::{NoTaint, NodeView, PodView, Survey, Volumes},
 };
 use crate::{
     codes::codes,
-    facts::{KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, Uid},
+    facts::{KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, Uid, is_held_until_the_end},
     history::{NodeState, Reaped, RememberedSet},
     judge::{Cause, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     outcome::OutcomeCode,
@@ -133,9 +133,9 @@ pub enum What<'a> {
         finalizer: &'a Foreign,
         by: Option<&'a Foreign>,
     },
-    RepairControllerOrTaint {
+    EndPods {
         finalizer: &'a Foreign,
-        by: Option<&'a Foreign>,
+        may_taint: bool,
     },
     SeeKosmos,
     SeeAttachment {
@@ -151,10 +151,8 @@ pub enum What<'a> {
         claim_uid: &'a Uid,
     },
     // Only if somebody asks about one pod.
-    TaintNode,
+    NoTaint(&'a NoTaint),
 }
-
-const TAINT: &str = "set the out-of-service taint: it deletes every pod there, and one with data there stays Pending. Remove it only after a power cycle";
 
 codes! {
     /// How soon something is to be done.
@@ -275,7 +273,7 @@ impl<'a> Advice<'a> {
             | What::NotReadyAgain { .. }
             | What::SeeWhy(_)
             | What::RepairController { .. }
-            | What::RepairControllerOrTaint { .. }
+            | What::EndPods { .. }
                 if self.is_missed =>
             {
                 Press::Missed
@@ -311,10 +309,7 @@ impl<'a> Advice<'a> {
     pub fn harm(&self) -> Option<Harm> {
         match self.what {
             What::GiveUp { .. } | What::GiveUpForPending { .. } => Some(Harm::Data),
-            What::DeleteMember(_)
-            | What::ConfirmOneOff(_)
-            | What::RepairControllerOrTaint { .. }
-            | What::TaintNode => Some(Harm::Pods),
+            What::DeleteMember(_) | What::ConfirmOneOff(_) => Some(Harm::Pods),
             _ => None,
         }
     }
@@ -342,7 +337,7 @@ impl<'a> Advice<'a> {
                 Some(there.command(&["get", "pods", "-n", namespace, "-o", "wide"]))
             }
             What::DeleteMember(node) => kubectl.delete_node(survey.node(node)?.known?),
-            What::ConfirmOneOff(node) => kubectl.confirm_off(survey.node(node)?.known?),
+            What::ConfirmOneOff(node) => kubectl.confirm_off(survey.node(node)?.known?, false),
             What::NotReadyAgain { namespace, .. } => {
                 let words = ["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"];
                 Some(kubectl.command(&words))
@@ -352,10 +347,6 @@ impl<'a> Advice<'a> {
                 let bound = pod.judged.claim(claim)?.read.bound()?;
                 let namespace = &pod.judged.pod.namespace;
                 kubectl.delete_claim(pod.node?, namespace, claim, &bound.uid)
-            }
-            What::RepairControllerOrTaint { .. } | What::TaintNode => {
-                let node = survey.node_of_all(&self.pods.0);
-                Some(kubectl.taint(node.filter(|node| node.may_taint)?.known?))
             }
             What::SeeKosmos => Some(kubectl.command(&[
                 "logs",
@@ -523,19 +514,25 @@ impl<'a> Advice<'a> {
                 verb("hangs", "hang")
             ),
             What::SeeCollector { why } => format!("{pods}: {why}"),
-            What::RepairController { finalizer, by }
-            | What::RepairControllerOrTaint { finalizer, by } => {
-                let repair = format!(
-                    "{pods} {} held by finalizer {finalizer}{}: repair its controller.",
-                    verb("is", "are"),
-                    prefixed(", set by ", *by)
-                );
-                match self.what {
-                    What::RepairController { .. } => repair,
-                    _ => format!(
-                        "{repair} Only if that ran on {nodes} or waits for the end of the pod, and you have SEEN {nodes} off, {TAINT}."
-                    ),
-                }
+            What::RepairController { finalizer, by } => format!(
+                "{pods} {} held by finalizer {finalizer}{}: repair its controller.",
+                verb("is", "are"),
+                prefixed(", set by ", *by)
+            ),
+            What::EndPods {
+                finalizer,
+                may_taint,
+            } => {
+                let are = nodes.are("is", "are");
+                let end = if *may_taint {
+                    format!("If {are} off, confirm that: the line ends {pods}.")
+                } else {
+                    format!("It sees that once {are} back, or once the Node object is deleted.")
+                };
+                format!(
+                    "{pods} {} held by finalizer {finalizer}, whose controller waits for the end of the pod. {end}",
+                    verb("is", "are")
+                )
             }
             What::SeeKosmos => "See why Kosmos does not reach the leaf cluster.".to_owned(),
             What::SeeAttachment { node, attachment } => format!(
@@ -550,9 +547,9 @@ impl<'a> Advice<'a> {
             } => format!(
                 "{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:"
             ),
-            What::TaintNode => format!(
-                "To delete all pods of {nodes} together and free their volumes, if you have SEEN it off: {TAINT}."
-            ),
+            What::NoTaint(why) => {
+                format!("Do not set the out-of-service taint on {nodes}: {why}.")
+            }
         }
     }
 
@@ -566,11 +563,18 @@ impl<'a> Advice<'a> {
         };
         let is_supposed = !survey.settings.task.suppose_dead().is_empty();
         let confirm = |names: &[&str], what: &str| {
-            let known = names.iter().filter_map(|name| survey.node(name)?.known);
-            let known = known.filter(|_| !is_supposed).take(CONFIRMED);
-            let commands = known
-                .filter_map(|node| survey.kubectl.confirm_off(node))
-                .collect_vec();
+            let nodes = names.iter().filter_map(|name| survey.node(name));
+            let nodes = nodes.filter(|_| !is_supposed).take(CONFIRMED);
+            let commands = nodes.clone().filter_map(|node| {
+                let may_taint = node.may_taint.is_ok();
+                survey.kubectl.confirm_off(node.known?, may_taint)
+            });
+            let commands = commands.collect_vec();
+            let frees = if nodes.clone().any(|node| node.may_taint.is_ok()) {
+                " It takes a minute, and frees volumes within seconds."
+            } else {
+                ""
+            };
             let and_so_on = if names.len() > commands.len() && !is_supposed {
                 " And so on: pod-reaper explain POD has the command of each node."
             } else {
@@ -579,7 +583,7 @@ impl<'a> Advice<'a> {
             Case {
                 harms: (!commands.is_empty()).then_some(Harm::Pods),
                 commands,
-                ..case("Off", format!("{what}{and_so_on}"))
+                ..case("Off", format!("{what}{frees}{and_so_on}"))
             }
         };
         let names = &self.nodes.0;
@@ -712,7 +716,7 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         for_node(survey, place, &pods.collect_vec())
     });
     let pods = survey.pods.iter().flat_map(|pod| for_pod(survey, pod));
-    let pods = pods.filter(|advice| advice.what != What::TaintNode);
+    let pods = pods.filter(|advice| !matches!(advice.what, What::NoTaint(_)));
     let mut all = joined_up(nodes.chain(pods).chain(for_run(survey)));
     // Data is given up one pod at a time: a page has the command only if one pod needs it.
     let given_up = all.iter().filter(|advice| advice.gives_up());
@@ -931,7 +935,10 @@ fn for_node<'a>(survey: &'a Survey<'a>, place: usize, pods: &[&'a PodView<'a>]) 
         return all;
     }
     let is_control_plane = node.known.is_some_and(|node| node.roles.control_plane);
-    let asks_for_mark = |pod: &&&PodView<'_>| pod.asks().contains(&ReasonCode::SharedDisk);
+    let asks_for_mark = |pod: &&&PodView<'_>| {
+        let may_end = node.may_taint.is_ok() && pod.asks().contains(&ReasonCode::Finalizers);
+        may_end || pod.asks().contains(&ReasonCode::SharedDisk)
+    };
     let needs = Needs {
         disk: has_data,
         history_alone: !wants_off,
@@ -990,9 +997,9 @@ fn for_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> 
     }
     let is_at_rest = [ReasonCode::LocalVolume, ReasonCode::HostPath].contains(&pod.fate_code());
     let node = survey.node_of(pod).filter(|_| is_at_rest);
-    if node.is_some_and(|node| node.may_taint) {
-        all.push(What::TaintNode);
-    }
+    let node = node.filter(|node| node.is_suspect());
+    let why = node.and_then(|node| node.may_taint.as_ref().err());
+    all.extend(why.filter(|why| **why != NoTaint::State).map(What::NoTaint));
     let all = all.into_iter();
     all.map(|what| Advice::of_pods(what, vec![pod])).collect()
 }
@@ -1008,9 +1015,12 @@ fn for_reason<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, code: ReasonCode) -
             let finalizers = facts.holding_finalizers(pod.node.is_some());
             let finalizers = finalizers.map(|finalizer| {
                 let by = facts.finalizers_set_by.get(finalizer);
-                match pod.node {
-                    Some(_) => What::RepairControllerOrTaint { finalizer, by },
-                    None => What::RepairController { finalizer, by },
+                match survey.node_of(pod) {
+                    Some(node) if is_held_until_the_end(finalizer) => What::EndPods {
+                        finalizer,
+                        may_taint: node.may_taint.is_ok(),
+                    },
+                    _ => What::RepairController { finalizer, by },
                 }
             });
             finalizers.collect()

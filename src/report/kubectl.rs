@@ -1,8 +1,7 @@
 //! The kubectl commands that a report prints for the user to paste.
 //!
-//! Four of them destroy something: the out-of-service taint, two deletes of a PVC, and that of a node. A fifth lets runs
-//! delete more pods: it confirms that a machine is off. Each begins with a check that the node, or the Pending pod, is still
-//! as it was judged, and does nothing otherwise.
+//! Four of them destroy something: two deletes of a PVC, that of a node, and the line that confirms that a machine is off. Each
+//! begins with a check that the node, or the Pending pod, is still as it was judged; otherwise it says that it did nothing.
 
 use std::borrow::Cow;
 
@@ -62,8 +61,8 @@ impl Target {
         let delete = self.delete_by_uid(namespace, claim, claim_uid)?;
         let status = "jsonpath={.metadata.uid}/{.status.phase}";
         let get = self.command(&["get", "pod", "-n", namespace, pod, "-o", status]);
-        let pending = quoted(&format!("{uid}/Pending"));
-        Some(format!("{get} | grep -qxF -- {pending} && {delete}"))
+        let is_pending = unless_it_prints(&get, &format!("{uid}/Pending"), &format!("pod {pod}"));
+        Some(format!("{is_pending} && {delete}"))
     }
 
     /// Returns the command that deletes a PVC; `None` if its path would be that of something else.
@@ -89,10 +88,27 @@ impl Target {
 
     /// Returns the command that confirms that the machine is off. It does nothing if the node is no longer as it was
     /// judged; `None` if the node does not say since when it is not Ready.
-    pub(super) fn confirm_off(&self, node: &NodeFacts) -> Option<String> {
+    ///
+    /// With `may_taint`, the node then has the out-of-service taint for a minute: the pod garbage collector, which looks every
+    /// 20 s, and the attach/detach controller ask for its key, and with the effect `NoSchedule` nothing is evicted. On a node
+    /// that works again, the taint would detach what is mounted, so it is taken away also if the line is interrupted.
+    pub(super) fn confirm_off(&self, node: &NodeFacts, may_taint: bool) -> Option<String> {
         let mark = format!("{CONFIRMED_OFF}={}", transition(node)?);
         let annotate = self.command(&["annotate", "--overwrite", "node", &node.name, &mark]);
-        Some(format!("{} && {annotate}", self.still_as_judged(node)))
+        let confirm = format!("{} && {annotate}", self.still_as_judged(node));
+        if !may_taint {
+            return Some(confirm);
+        }
+        let effect = "NoSchedule";
+        let taint = format!("{OUT_OF_SERVICE}=nodeshutdown:{effect}");
+        let taint = self.command(&["taint", "--overwrite", "node", &node.name, &taint]);
+        let undo = format!("{OUT_OF_SERVICE}:{effect}-");
+        let undo = self.command(&["taint", "node", &node.name, &undo]);
+        // A second ^C must not end the command that takes the taint away.
+        let undo = quoted(&format!("trap \"\" INT; {undo}"));
+        Some(format!(
+            "{confirm} && (trap {undo} EXIT; trap 'exit 130' INT HUP TERM; {taint} && sleep 60)"
+        ))
     }
 
     /// Returns the command that opts the node out until that time. It does nothing if the node is no longer as it was judged.
@@ -102,16 +118,8 @@ impl Target {
         format!("{} && {annotate}", self.still_as_judged(node))
     }
 
-    /// Returns the command that sets the out-of-service taint. It does nothing if the node is no
-    /// longer as it was judged.
-    pub(super) fn taint(&self, node: &NodeFacts) -> String {
-        let taint = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
-        let taint = self.command(&["taint", "nodes", &node.name, &taint]);
-        format!("{} && {taint}", self.still_as_judged(node))
-    }
-
     /// Returns a shell condition. It is true while the node is still the one that was judged and
-    /// its Ready condition has not changed since.
+    /// its Ready condition has not changed since. Otherwise it says that nothing was done.
     fn still_as_judged(&self, node: &NodeFacts) -> String {
         let status = r#"jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}"#;
         let mut judged = node.uid.to_string();
@@ -119,8 +127,18 @@ impl Target {
             judged += &format!("/{}/{}", node.ready, prefixed("", transition(node)));
         }
         let get = self.command(&["get", "node", &node.name, "-o", status]);
-        format!("{get} | grep -qxF -- {}", quoted(&judged))
+        unless_it_prints(&get, &judged, &format!("node {}", node.name))
     }
+}
+
+/// Returns a shell condition that is true if the command prints this line. Otherwise it says that nothing was done.
+fn unless_it_prints(command: &str, line: &str, what: &str) -> String {
+    let why = format!("Nothing was done: {what} has changed, or was not read.");
+    format!(
+        "{command} | grep -qxF -- {} || {{ echo {}; false; }}",
+        quoted(line),
+        quoted(&why)
+    )
 }
 
 /// Returns the `lastTransitionTime` of the node's `Ready` condition, as the API writes it.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use derive_more::Display;
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
@@ -102,11 +103,25 @@ pub struct NodeView<'a> {
     pub was_acted_on: bool,
     /// Whether earlier runs deleted pods there, while it may still be down.
     pub was_acted_on_earlier: bool,
-    /// Whether the line with the out-of-service taint harms nothing there.
-    pub may_taint: bool,
+    /// Whether the out-of-service taint harms nothing there, or why not.
+    pub may_taint: Result<(), NoTaint>,
     pub attachments: Read<&'a [Attachment]>,
     /// The pods that Kubernetes should have evicted.
     pub not_evicted: Vec<&'a PodFacts>,
+}
+
+/// Why the out-of-service taint may harm something on a node.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Display)]
+pub enum NoTaint {
+    /// The machine may be on or is known to be off, a limit or its node's opt-out holds it, or it is unread.
+    #[display("its state forbids it")]
+    State,
+    #[display("pods in namespaces that were left out can be there")]
+    Filter,
+    #[display("not everything could be read")]
+    NotRead,
+    #[display("it can delete {pod} [{code}]")]
+    Pod { pod: String, code: ReasonCode },
 }
 
 /// When other nodes can write to the volumes of a node that is down. What was not read can be attached.
@@ -344,12 +359,6 @@ impl<'a> Survey<'a> {
             .collect()
     }
 
-    /// Returns the node that all of these pods are on.
-    pub fn node_of_all(&self, pods: &[&PodView<'_>]) -> Option<&NodeView<'a>> {
-        let at = pods.iter().map(|pod| pod.at).all_equal_value().ok()??;
-        Some(&self.nodes[at])
-    }
-
     /// Lists the active pods that a pod controls, and that are deleted with it.
     pub fn owned_by(&self, pod: &PodView<'_>) -> Option<&'a Vec<String>> {
         self.run.facts.owned_by_pods.get(&pod.judged.pod.uid)
@@ -491,8 +500,10 @@ impl<'a> NodeView<'a> {
             was_acted_on,
             was_acted_on_earlier: earlier(run, name).next().is_some(),
             volumes: Volumes::of(run, (name, known), was_acted_on, pods.clone()),
-            may_taint: known
-                .is_some_and(|node| held.is_none() && may_taint(run, node, pods, active)),
+            may_taint: match known.filter(|_| held.is_none()) {
+                Some(node) => may_taint(run, node, pods, active),
+                None => Err(NoTaint::State),
+            },
             attachments: facts.attachments.on(name),
             not_evicted: known.map_or_else(Vec::new, |node| not_evicted(run, node, active)),
             pods: places,
@@ -790,36 +801,52 @@ fn note(facts: &ClusterFacts, judged: &Judged) -> Option<String> {
     joined(own.chain(notes.map(|note| note.to_string())), "; ")
 }
 
-/// Reports whether the out-of-service taint may be set, if no limit holds the node: its machine is silent, and the node
-/// carries no such taint. The taint ends every pod there, so none may be opted out, be on a member of etcd that may be
-/// needed, wait for your decision about its owner, or take a PVC along whose data may still be wanted. Nothing of this is
-/// known of pods in namespaces that are left out, and of pods whose PVCs were not read.
+/// Tells whether the out-of-service taint may be set for a minute, if no limit holds the node. The pod garbage collector
+/// then force-deletes whatever terminates there, so each rule is asked of each pod that has not ended, Terminating or not.
+/// Nothing is known of pods in namespaces that are left out, and of pods that could not be read.
 fn may_taint<'p, 'a: 'p>(
-    run: &RunRecord<'_>,
+    run: &'a RunRecord<'_>,
     node: &NodeFacts,
-    mut pods: impl Iterator<Item = &'p PodView<'a>>,
-    active: &[&PodFacts],
-) -> bool {
-    let now = run.facts.now;
-    let uses_claims = |pod: &PodFacts| pod.claim_names.as_ref().map_or(true, |all| !all.is_empty());
-    let keeps =
-        |code: &ReasonCode| matches!(code, ReasonCode::OwnerKind | ReasonCode::VolumeUnverified);
-    let loses = |tie: &Tie| tie.goes() || tie.given_up_from() > Some(now);
-    let forbids = |it: &Judged| {
-        it.pod.opts_out(now).is_some()
-            || !it.by_storage() && uses_claims(&it.pod)
-            || it.reason.code() == ReasonCode::EtcdMember
-            || it.reason.asks.iter().any(keeps)
-            || it.reason.ties.iter().any(loses)
-            || it.lacks_room()
+    pods: impl Iterator<Item = &'p PodView<'a>>,
+    active: &[&'a PodFacts],
+) -> Result<(), NoTaint> {
+    let (facts, policy) = (&run.facts, &run.settings.policy);
+    let is_opted_out = node
+        .opted_out
+        .as_ref()
+        .is_some_and(|skip| skip.holds(facts.now));
+    if node.may_live(facts.now) || node.out_of_service || is_opted_out {
+        return Err(NoTaint::State);
+    }
+    if !run.settings.namespaces.selects_all() {
+        return Err(NoTaint::Filter);
+    }
+    if !facts.errors.is_empty() {
+        return Err(NoTaint::NotRead);
+    }
+    let why_not = |pod: &PodFacts, code| NoTaint::Pod {
+        pod: full_name(pod),
+        code,
     };
-    let mut active = active.iter();
-    run.settings.namespaces.selects_all()
-        && !node.may_live(now)
-        && !node.out_of_service
-        && !node.opted_out.as_ref().is_some_and(|skip| skip.holds(now))
-        && !pods.any(|pod| forbids(pod.judged))
-        && !active.any(|pod| pod.opts_out(now).is_some() || uses_claims(pod))
+    let forbids = |pod: &PodFacts, storage: Option<&Storage>| {
+        let cause = PodContext::of(facts, policy, pod, storage).forbids_taint()?;
+        Some(why_not(pod, cause.code()))
+    };
+    let judged = pods.filter_map(|PodView { judged, .. }| {
+        let room = judged.lacks_room().then_some(ReasonCode::NoRoom);
+        let room = room.map(|code| why_not(&judged.pod, code));
+        room.or_else(|| forbids(&judged.pod, judged.storage.as_ref()))
+    });
+    // The storage of a pod that Kubernetes never evicts was not read. Without a PVC there is none.
+    let without = &Storage {
+        claims: Ok(Vec::new()),
+        set: None,
+        copies: None,
+    };
+    let has_none = |pod: &PodFacts| pod.claim_names.as_ref().is_ok_and(Vec::is_empty);
+    let active = active.iter();
+    let active = active.filter_map(|pod| forbids(pod, has_none(pod).then_some(without)));
+    judged.chain(active).next().map_or(Ok(()), Err)
 }
 
 /// Lists the pods that Kubernetes should have evicted from a dead machine. Static pods and pods of a `DaemonSet` belong

@@ -3,9 +3,9 @@
 
 use crate::{
     prelude::*,
-    support::program::{SHELLS, commands, paste, paste_into, program, succeeds},
+    support::program::{SHELLS, commands, paste, paste_into, pasted_into, program, succeeds},
 };
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 const CLAIM: &str = "disk-db-0";
 
@@ -21,18 +21,36 @@ fn is_tainted(cluster: &ControlPlane) -> bool {
     taints.contains("node.kubernetes.io/out-of-service")
 }
 
-/// A kind of line: a part of it, and whether it was pasted.
-type Line = (&'static str, fn(&ControlPlane) -> bool);
+/// Whether the machine was confirmed off.
+fn is_confirmed(cluster: &ControlPlane) -> bool {
+    let node = cluster.try_get(&node_path("dead")).unwrap_or_default();
+    let marks = &node["metadata"]["annotations"];
+    marks["pod-reaper.io/confirmed-off"].is_string() || is_tainted(cluster)
+}
 
-const LINES: [Line; 2] = [
-    (" delete --raw ", is_deleting),
-    (" taint nodes dead ", is_tainted),
-];
+fn stuck_with_a_shared_disk(cluster: &ControlPlane, node: &str) -> String {
+    let stuck = format!("apps/db-0: {{node: {node}, owner: VirtualMachineInstance db}}");
+    pod(cluster, &stuck)
+}
 
-/// Returns a cluster whose dead node has a pod with local data, and the line that a run prints there.
-fn printed((part, _): Line) -> (Fresh, String) {
+/// A kind of line: a part of it, whether something of it was done, and a pod for which it is printed.
+type Line = (
+    &'static str,
+    fn(&ControlPlane) -> bool,
+    fn(&ControlPlane, &str) -> String,
+);
+
+const DELETES: Line = (" delete --raw ", is_deleting, stuck_with_disk);
+const CONFIRMS: Line = (
+    " taint --overwrite ",
+    is_confirmed,
+    stuck_with_a_shared_disk,
+);
+
+/// Returns a cluster whose dead node has such a pod, and the line that a run prints there.
+fn printed((part, _, make_stuck): Line) -> (Fresh, String) {
     let cluster = one_dead();
-    stuck_with_disk(&cluster, "dead");
+    make_stuck(&cluster, "dead");
     until_overdue();
     let mut explain = program();
     explain
@@ -49,18 +67,39 @@ fn printed((part, _): Line) -> (Fresh, String) {
 
 #[test]
 fn a_line_that_is_pasted_in_time_does_what_it_says() {
-    for line in LINES {
-        let (_, is_done) = line;
-        for shell in SHELLS {
-            let (cluster, text) = printed(line);
-            assert!(!is_done(&cluster), "{text}");
-            // Somebody else pastes the line too.
-            let outputs = [(); 2].map(|()| paste_into(shell, &cluster, &text));
-            let says = shown(&outputs[0]);
-            assert!(outputs[0].status.success(), "{shell}: {text}\n{says}");
-            assert!(is_done(&cluster), "{shell}: {text}\n{says}");
-        }
+    for shell in SHELLS {
+        let (cluster, text) = printed(DELETES);
+        assert!(!is_deleting(&cluster), "{text}");
+        // Somebody else pastes the line too.
+        let outputs = [(); 2].map(|()| paste_into(shell, &cluster, &text));
+        let says = shown(&outputs[0]);
+        assert!(outputs[0].status.success(), "{shell}: {text}\n{says}");
+        assert!(is_deleting(&cluster), "{shell}: {text}\n{says}");
     }
+}
+
+/// The taint stands for a minute, and is gone once the line has ended, also if somebody else pastes the line meanwhile.
+#[test]
+fn a_line_that_confirms_a_machine_off_takes_its_taint_away() {
+    thread::scope(|scope| {
+        for shell in SHELLS {
+            scope.spawn(move || {
+                let (cluster, text) = printed(CONFIRMS);
+                assert!(!is_confirmed(&cluster), "{text}");
+                let pasted = [(); 2].map(|()| {
+                    let mut shell = pasted_into(shell, &cluster, &text);
+                    let shell = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+                    until("the taint is set", || is_tainted(&cluster));
+                    shell.expect("it starts")
+                });
+                let ended = pasted.map(|shell| end_of(shell, Duration::from_mins(10)));
+                let says = ended.each_ref().map(shown);
+                assert!(ended[0].status.success(), "{shell}: {text}\n{says:?}");
+                assert!(!is_tainted(&cluster), "{shell}: {text}\n{says:?}");
+                assert!(is_confirmed(&cluster), "{shell}: {text}\n{says:?}");
+            });
+        }
+    });
 }
 
 /// For ten minutes the pod of a deleted PVC stays, so that the data can still be kept.
@@ -74,35 +113,40 @@ fn a_line_that_is_pasted_late_or_without_rights_or_elsewhere_changes_nothing() {
         until_overdue();
         node_becomes(cluster, "dead", "Unknown", "NodeStatusUnknown");
     };
-    for line in LINES {
-        let (_, is_done) = line;
+    for line in [DELETES, CONFIRMS] {
+        let (_, is_done, make_stuck) = line;
         let fails = |cluster: &ControlPlane, output: &Output, what: &str| {
             let says = shown(output);
             assert!(!output.status.success(), "{what}: {says}");
             assert!(!is_done(cluster), "{what}: {says}");
+            says
+        };
+        let refuses = |cluster: &ControlPlane, output: &Output, what: &str| {
+            let says = fails(cluster, output, what);
+            assert!(says.contains("Nothing was done"), "{what}: {says}");
         };
         for since in [&came_back as &dyn Fn(&ControlPlane), &went_again] {
             let (cluster, text) = printed(line);
-            let without = paste(&cluster, &format!("{text} --as=somebody"));
-            fails(&cluster, &without, "without permissions");
+            let without = text.replace("kubectl ", "kubectl --as=somebody ");
+            refuses(&cluster, &paste(&cluster, &without), "without permissions");
             since(&cluster);
-            fails(&cluster, &paste(&cluster, &text), "late");
+            refuses(&cluster, &paste(&cluster, &text), "late");
         }
         // The line names the kubeconfig. Its context may have changed to a cluster with a node, a pod and a PVC of the same names.
         let (cluster, text) = printed(line);
         let other = one_dead();
-        stuck_with_disk(&other, "dead");
+        make_stuck(&other, "dead");
         let path = |cluster: &ControlPlane| cluster.kubeconfig.display().to_string();
         let elsewhere = text.replace(&path(&cluster), &path(&other));
         assert_ne!(elsewhere, text);
-        fails(&other, &paste(&other, &elsewhere), "elsewhere");
+        refuses(&other, &paste(&other, &elsewhere), "elsewhere");
         assert!(!is_done(&cluster), "elsewhere");
     }
 }
 
 #[test]
 fn a_line_deletes_no_claim_that_was_made_anew() {
-    let (cluster, text) = printed(LINES[0]);
+    let (cluster, text) = printed(DELETES);
     let gone = json!({"metadata": {"finalizers": null}});
     for path in [
         claim_path("apps", CLAIM),

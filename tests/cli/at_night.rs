@@ -424,48 +424,118 @@ fn a_finalizer_of_a_claim_is_named() {
     assert!(said.contains("finalizer topolvm.io/pvc"), "{said}");
 }
 
-/// The out-of-service taint ends every pod on the node, so it is printed only if nothing that it would harm can be there.
+/// With the out-of-service taint, the pod garbage collector ends whatever terminates on the node, so the line has it only if no rule would
+/// keep anything there.
 #[test]
-fn the_taint_is_printed_only_where_all_that_it_ends_is_known() {
-    let held = "metadata: {finalizers: [example.com/backup]}";
-    let state = |more: &str| {
-        // Only a pod that tolerates this could start there.
-        let taint = "spec: {taints: [{key: example.com/gpu, effect: NoSchedule}]}";
-        let ready = node("ds02", true, taint) + &node("ds03", true, taint);
-        let pods = pod("ds01", "held-0", held) + more;
+fn the_taint_is_printed_only_where_nothing_is_kept() {
+    // Only a pod that tolerates this can start elsewhere.
+    let gpu = "spec: {taints: [{key: example.com/gpu, effect: NoSchedule}]}";
+    let tolerates = "uses: net, spec: {tolerations: [{key: example.com/gpu, operator: Exists}]}";
+    let moves = pod("ds01", "db-0", tolerates)
+        + "PersistentVolume net: {claim: impala/net}\nVolumeAttachment csi: {node: ds01, volume: net}\n";
+    let taints_beside = |elsewhere: &str, more: &str, options: &[&str]| {
+        let others = node("ds02", true, elsewhere) + &node("ds03", true, elsewhere);
+        let nodes = node("ds01", false, "") + &others;
+        let said = page(&format!("{nodes}{moves}{more}"), options);
+        assert!(said.contains("pod-reaper.io/confirmed-off="), "{said}");
+        said.contains("node.kubernetes.io/out-of-service=nodeshutdown:NoSchedule")
+    };
+    let taints = |more: &str, options: &[&str]| taints_beside("", more, options);
+    let with = |more: &str| pod("ds01", "other-0", more);
+    // Kubernetes never evicts it.
+    let active = |more: &str, spec: &str| {
+        let spec = format!("spec: {{tolerations: [{{operator: Exists}}], {spec}}}");
         format!(
-            "Namespace impala: {{}}\n{}{ready}{pods}",
-            node("ds01", false, "")
+            "Pod impala/agent: {{node: ds01, grace: null, owner: DaemonSet agent, {spec}, {more}}}\n"
         )
     };
-    let prints = |more: &str, options: &[&str]| {
-        let audit = ["--snapshot", "-", "--now", NOW, "--log-level", "off"];
-        let report = reaper(&[&audit[..], options].concat()).input(saved(&state(more)));
-        report.run().out.contains(" taint nodes ds01 ")
-    };
-    assert!(prints("", &[]));
-    let active = "Pod impala/stays: {node: ds01, grace: null, owner: DaemonSet stays";
-    for (what, more, options) in [
-        ("a namespace is left out", "", &["-n", "impala"][..]),
-        ("a pod waits for room", &pod("ds01", "db-0", ""), &[]),
+    let skip = "metadata: {annotations: {pod-reaper.io/skip: 'true'}}";
+    let skip_until = "metadata: {annotations: {pod-reaper.io/skip: '2026-01-31T05:00:00Z'}}";
+    let path = "containers: [{name: main, volumeMounts: [{name: host, mountPath: /data}]}], \
+         volumes: [{name: host, hostPath: {path: /srv/data}}]";
+    let held_by = |finalizer: &str| with(&format!("metadata: {{finalizers: [{finalizer}]}}"));
+    let given_up = "PersistentVolume lv: {claim: impala/lv, on: ds01}\n\
+         PersistentVolumeClaim impala/lv: {volume: lv, metadata: {deletionTimestamp: '2026-01-31T02:55:00Z', finalizers: [kubernetes.io/pvc-protection]}}\n";
+    let of_job = "metadata: {finalizers: [batch.kubernetes.io/job-tracking, foregroundDeletion]}, owner: Job other";
+    for (what, more) in [
+        ("nothing else", String::new()),
         (
-            "PVCs were not read",
-            &pod("ds01", "other-0", &format!("{held}, uses: data")),
-            &[],
+            "a disk of two machines",
+            with("owner: VirtualMachineInstance vm"),
+        ),
+        ("a finalizer of Kueue", held_by("kueue.x-k8s.io/managed")),
+        (
+            "a finalizer of Argo Workflows",
+            held_by("workflows.argoproj.io/status"),
         ),
         (
-            "an active pod uses a PVC",
-            &format!("{active}, uses: data}}\n"),
-            &[],
+            "a finalizer of Slurm",
+            held_by("scheduler.slinky.slurm.net/finalizer"),
+        ),
+        ("a pod of a Job", with(of_job)),
+        (
+            "a pod that is not due",
+            "Pod impala/late-0: {node: ds01, grace: 30, overdue: 5}\n".to_owned(),
         ),
         (
-            "an active pod is opted out",
-            &format!("{active}, metadata: {{annotations: {{pod-reaper.io/skip: 'true'}}}}}}\n"),
-            &[],
+            "a pod that is not evicted",
+            "Pod impala/late-0: {node: ds01, grace: null, tolerates: 3600}\n".to_owned(),
+        ),
+        (
+            "a pod that has ended",
+            with(&format!("phase: Failed, {skip}")),
+        ),
+        ("an active pod", active("", "")),
+        (
+            "a static pod",
+            active(
+                "metadata: {annotations: {kubernetes.io/config.mirror: x}}",
+                path,
+            ),
+        ),
+        ("a pod elsewhere", pod("ds02", "other-0", skip)),
+    ] {
+        assert!(taints(&more, &[]), "{what}");
+    }
+    for (what, more) in [
+        ("a pod is opted out", with(skip)),
+        ("a pod is opted out for a time", with(skip_until)),
+        ("an active pod is opted out", active(skip, "")),
+        (
+            "a pod that is not evicted is opted out",
+            format!("Pod impala/late-0: {{node: ds01, grace: null, tolerates: 3600, {skip}}}\n"),
+        ),
+        (
+            "a directory of the node",
+            with(&format!("spec: {{{path}}}")),
+        ),
+        ("a volume on the node", local("ds01", "other-0", "disk")),
+        (
+            "a PVC was given up a moment ago",
+            with("uses: lv") + given_up,
+        ),
+        ("a PVC was not read", with("uses: unknown")),
+        ("an active pod uses a PVC", active("uses: unknown", "")),
+        ("another finalizer", held_by("example.com/backup")),
+        (
+            "another finalizer beside",
+            held_by("kueue.x-k8s.io/managed, example.com/backup"),
+        ),
+        (
+            "a pod could not be read",
+            "Pod impala/odd: {metadata: {uid: ''}}\n".to_owned(),
         ),
     ] {
-        assert!(!prints(more, options), "{what}");
+        assert!(!taints(&more, &[]), "{what}");
     }
+    for (what, options) in [
+        ("a kind that you keep", ["--manual-owner-kind", "DaemonSet"]),
+        ("a namespace is left out", ["-n", "impala"]),
+    ] {
+        assert!(!taints(&active("", ""), &options), "{what}");
+    }
+    assert!(taints_beside(gpu, "", &[]));
+    assert!(!taints_beside(gpu, &with(""), &[]), "a pod waits for room");
 }
 
 /// An unrelated read that failed, or the breaker, never hides that something needs you.

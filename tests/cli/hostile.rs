@@ -263,7 +263,7 @@ async fn every_name_is_one_word_to_the_shell() {
         let context = format!("--context={name}");
         let args = ["pod-reaper", "--dry-run", &context].map(Into::into);
         let settings = Settings::from(Cli::try_from_args(args).expect("options"));
-        let held = json!({"Pod compute-hive01/held-0": {"metadata": {"finalizers": ["example.org/hold"]}}});
+        let held = json!({"Pod compute-hive01/held-0": {"metadata": {"finalizers": ["kueue.x-k8s.io/managed"]}}});
         let described = with(yaml(crate::SMALL), held);
         let state = Objects::new(NOW.parse().expect("a moment"), objects(&described));
         let server = Server::new(state);

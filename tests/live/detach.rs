@@ -185,28 +185,9 @@ items:
         node["spec"]["taints"].to_string().contains(TAINT)
     }
 
-    /// The line that confirms that the machine of this node is off, and frees what is on it.
-    fn line(&self, node: &str) -> String {
-        let object = self.case.get(&node_path(node));
-        let conditions = each(&object["status"]["conditions"]);
-        let ready = conditions
-            .filter(|condition| condition["type"] == "Ready")
-            .map(|ready| (text(&ready["status"]), text(&ready["lastTransitionTime"])));
-        let (status, since) = ready.exactly_one().expect("one");
-        let uid = text(&object["metadata"]["uid"]);
-        let kubectl = format!("kubectl --kubeconfig={}", self.case.kubeconfig.display());
-        let judged = r#"jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}"#;
-        format!(
-            "{kubectl} get node {node} -o '{judged}' | grep -qxF -- {uid}/{status}/{since} \
-             && (trap '{kubectl} taint node {node} {TAINT}-' EXIT; trap 'exit 130' INT HUP TERM; \
-             {kubectl} annotate --overwrite node {node} pod-reaper.io/confirmed-off={since} \
-             && {kubectl} taint --overwrite node {node} {TAINT}=nodeshutdown:NoSchedule && sleep 60)"
-        )
-    }
-
     /// Pastes the line into a shell, and returns once the taint is set.
-    fn paste(&self, shell: &str, node: &str) -> Child {
-        let mut shell = pasted_into(shell, &self.case, &self.line(node));
+    fn paste(&self, shell: &str, node: &str, line: &str) -> Child {
+        let mut shell = pasted_into(shell, &self.case, line);
         // A signal to the group is what ^C sends.
         let shell = shell.process_group(0).stdout(Stdio::null());
         let shell = shell.spawn().expect("it starts");
@@ -214,6 +195,14 @@ items:
             .until_true("the taint is set", || self.has_taint(node));
         shell
     }
+}
+
+/// The line of a page that confirms that the machine of this node is off, and frees what is on it.
+fn line_of(page: &Run, node: &str) -> String {
+    let confirms = format!(" taint --overwrite node {node} ");
+    let line = all_commands(&page.report).find(|line| line.contains(&confirms));
+    line.unwrap_or_else(|| panic!("{node}: {:#}", page.report))
+        .to_owned()
 }
 
 fn text(value: &Value) -> String {
@@ -314,8 +303,10 @@ fn a_line_that_is_pasted_before_the_delete_moves_the_volume() {
             scope.spawn(move || {
                 let old = disks.dies(node);
                 assert_eq!(disks.attached(node), [*node]);
+                let page = disks.case.reap("--dry-run --max-failed-together=0");
+                let line = line_of(&page, node);
                 let started = Instant::now();
-                let mut pasted = disks.paste(shell, node);
+                let mut pasted = disks.paste(shell, node, &line);
                 let moved = disks.seconds_until_moved(node, started, Duration::from_secs(55));
                 eprintln!("{shell}: attached elsewhere {moved:.1} s after the line was pasted");
                 let pods = disks.case.pods();
@@ -349,12 +340,14 @@ fn a_line_that_is_pasted_after_the_delete_moves_the_volume() {
     thread::sleep(Duration::from_secs(3));
     assert_eq!(disks.attached("wk01"), ["wk01"]);
     let started = Instant::now();
-    let mut pasted = Some(disks.paste("sh", "wk01"));
+    let line = line_of(&run, "wk01");
+    let mut pasted = Some(disks.paste("sh", "wk01", &line));
     let moved = disks.seconds_until_moved("wk01", started, Duration::from_secs(55));
     eprintln!("attached elsewhere {moved:.1} s after the line was pasted");
     for shell in SHELLS {
         for signal in ["INT", "HUP", "TERM"] {
-            let mut pasted = pasted.take().unwrap_or_else(|| disks.paste(shell, "wk01"));
+            let paste = || disks.paste(shell, "wk01", &line);
+            let mut pasted = pasted.take().unwrap_or_else(paste);
             let group = format!("-{}", pasted.id());
             let mut kill = Command::new("kill");
             kill.args(["-s", signal, "--", &group]);

@@ -5,7 +5,7 @@ pub(crate) use crate::{
     support::{
         ControlPlane,
         installed::{folder, kubectl, until},
-        objects::{annotate, each, lease_path, node_path, pod_path, steps_about},
+        objects::{all_commands, annotate, each, lease_path, node_path, pod_path, steps_about},
         program::{Run, commands, paste, shown},
         samples::yaml,
     },

@@ -205,10 +205,14 @@ pub fn each(items: &Value) -> std::slice::Iter<'_, Value> {
         .iter()
 }
 
-/// The commands of all steps of a report.
+/// The commands of all steps of a report, and of what one may find.
 #[track_caller]
 pub fn all_commands(report: &Value) -> impl Iterator<Item = &str> {
-    each(&report["steps"]).filter_map(|step| step["command"].as_str())
+    let steps = each(&report["steps"]);
+    let of_cases = steps.clone().flat_map(|step| each(&step["cases"]));
+    let of_cases = of_cases.flat_map(|case| each(&case["commands"]));
+    let of_steps = steps.map(|step| &step["command"]);
+    of_cases.chain(of_steps).filter_map(Value::as_str)
 }
 
 /// The steps of a report that are about the pod, or about its node.
