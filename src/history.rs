@@ -361,6 +361,17 @@ pub fn is_word(text: &str) -> bool {
 /// Kubernetes' own kinds, and UUIDs, are shorter.
 const MAX_WORD_BYTES: usize = 63;
 
+/// Returns the notes alone, in our own words: others may write to the `ConfigMap`. What is malformed stays malformed.
+pub fn shared(data: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let (notes, malformed) = parse(data);
+    let notes = notes
+        .iter()
+        .filter_map(|(uid, noted)| Some((uid, serde_json::to_string(noted).ok()?)));
+    let malformed = malformed.keys().map(|uid| (uid, String::new()));
+    let all = notes.chain(malformed);
+    all.map(|(uid, text)| (uid.to_string(), text)).collect()
+}
+
 /// Reads the values of the `ConfigMap`. Returns also why entries could not be read.
 pub fn parse(data: &BTreeMap<String, String>) -> (Notes, BTreeMap<Uid, &'static str>) {
     let entries = data.iter().filter(|(key, _)| *key != LAST_REPORT);

@@ -22,6 +22,7 @@ pub mod outcome;
 mod reap;
 pub mod report;
 pub mod run;
+pub mod save;
 pub mod selector;
 pub mod settings;
 pub mod source;

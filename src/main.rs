@@ -1,25 +1,36 @@
 //! Parses the command line, starts the log, runs, writes the report, and maps
 //! the result to an exit code.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use pod_reaper::{
-    cli::{self, Cli, Command},
+    cli::{self, Cli, Command, LogFormat},
     console::{log, output, terminal},
     exit::{Exit, Result},
-    explain, run,
+    explain, run, save,
     settings::Settings,
     stop::Stop,
 };
+use tracing_subscriber::filter::LevelFilter;
 
 fn main() -> ExitCode {
     let cli = Cli::from_process();
     if let Some(Command::Completions { shell }) = cli.command {
         return output::write_script(&cli::completions(shell)).into();
     }
-    let settings = Settings::from(cli);
-    log::start(settings.form.log_format, settings.form.log_level);
-    let exit = start(&settings).unwrap_or_else(|error| {
+    let exit = if let Some(Command::Save(options)) = &cli.command {
+        log::start(LogFormat::Text, LevelFilter::WARN);
+        start(options.reach.deadline, async |stop| {
+            save::save(options, stop).await
+        })
+    } else {
+        let settings = Settings::from(cli);
+        log::start(settings.form.log_format, settings.form.log_level);
+        start(settings.deadline, async |stop| {
+            perform(&settings, stop).await
+        })
+    };
+    let exit = exit.unwrap_or_else(|error| {
         terminal::error(&error.to_string());
         Exit::from(&error)
     });
@@ -27,19 +38,19 @@ fn main() -> ExitCode {
 }
 
 /// Starts the async runtime, and performs the command in it.
-fn start(settings: &Settings) -> Result<Exit> {
+fn start(deadline: Duration, command: impl AsyncFnOnce(&Stop) -> Result<Exit>) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let stop = Stop::listen(settings.deadline)?;
-    let exit = runtime.block_on(perform(settings, &stop));
+    let stop = Stop::listen(deadline)?;
+    let exit = runtime.block_on(command(&stop));
     // The program does not wait for blocked threads: a thread may still hang in a credential
     // plugin, the prompt, or a reader of the report.
     runtime.shutdown_background();
     exit
 }
 
-/// Performs the command and writes its report.
+/// Performs a run or answers a question, and writes its report.
 async fn perform(settings: &Settings, stop: &Stop) -> Result<Exit> {
     let run = match &settings.explained {
         Some(pod) => explain::run(settings, pod, stop).await?,

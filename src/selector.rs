@@ -20,12 +20,12 @@ use crate::{
 #[command(next_help_heading = "Which cluster")]
 pub struct Target {
     /// Context of the kubeconfig to use
-    #[arg(long, value_name = "NAME", value_parser = filled("write the name of a context"), conflicts_with = "snapshot")]
+    #[arg(long, value_name = "NAME", value_parser = filled("write the name of a context"))]
     pub context: Option<String>,
 
     /// Kubeconfig file to use [default: KUBECONFIG, then ~/.kube/config, then the pod's
     /// ServiceAccount]
-    #[arg(long, value_name = "FILE", value_parser = path, conflicts_with = "snapshot")]
+    #[arg(long, value_name = "FILE", value_parser = path)]
     pub kubeconfig: Option<PathBuf>,
 }
 
@@ -122,6 +122,17 @@ pub struct NodeSelectors {
     #[serde(rename = "fencedNodeSelector", serialize_with = "as_typed")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub fenced: Vec<NodeSelector>,
+}
+
+impl NodeSelectors {
+    /// Lists the annotations that they name.
+    pub fn annotations(&self) -> impl Iterator<Item = &str> {
+        let all = self.leaf.iter().chain(&self.fenced);
+        all.filter_map(|it| match it {
+            NodeSelector::Annotation(key, _) => Some(key.as_str()),
+            NodeSelector::Labels(_) | NodeSelector::Taint(..) => None,
+        })
+    }
 }
 
 /// Parses a selector of nodes.

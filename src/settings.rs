@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use jiff::Timestamp;
 
 use crate::{
-    cli::{self, Cli, Command, Filter, OutputFormats, PodName},
+    cli::{self, Cli, Command, Filter, HistoryPlace, OutputFormats, PodName, Reach},
     codes::codes,
     exit::{CouldNotRun, Result},
     facts::ClusterFacts,
@@ -213,7 +213,7 @@ impl From<Cli> for Settings {
             all,
             exit_on_manual,
             cluster_name,
-            history_namespace,
+            history: HistoryPlace { history_namespace },
         } = options;
         let (explained, common) = match command {
             Some(Command::Explain { pod, common }) => (Some(pod), common),
@@ -225,13 +225,12 @@ impl From<Cli> for Settings {
             namespace: _,
             policy,
             limits,
-            deadline,
             form,
             snapshot,
             max_snapshot_size,
             now,
             suppose_dead,
-            target,
+            reach: Reach { deadline, target },
         } = common;
         Self {
             task: match snapshot {

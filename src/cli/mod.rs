@@ -17,7 +17,7 @@ use clap::{
 use clap_complete::Shell;
 use itertools::Itertools as _;
 
-pub use self::options::{Common, Options, OutputFormats};
+pub use self::options::{Common, HistoryPlace, Options, OutputFormats, Reach, SaveOptions};
 pub use self::values::{LogFormat, Output, PodName};
 use crate::selector::regex;
 
@@ -51,6 +51,12 @@ pub enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// Save the state of a cluster as a file for --snapshot; only reads
+    ///
+    /// The file has what the program reads: no environment, no arguments, no images, no Secrets, no notes of people. Names of
+    /// objects and the labels of nodes stay, so look at it before you show it to others. A list that could not be read is
+    /// named, and ends it with exit code 3.
+    Save(SaveOptions),
     /// Print a completion script: bash, zsh or fish
     Completions {
         /// The shell
@@ -98,7 +104,8 @@ const USAGE: &str = "\
 pod-reaper --dry-run [OPTIONS]          Look, and change nothing
        pod-reaper [OPTIONS]                    Delete what is stuck; at a terminal, ask first
        pod-reaper --snapshot <FILE> [OPTIONS]  Audit a saved file
-       pod-reaper explain [OPTIONS] <POD>      Why a pod is kept, and what to do";
+       pod-reaper explain [OPTIONS] <POD>      Why a pod is kept, and what to do
+       pod-reaper save [OPTIONS] [FILE]        Save the state of a cluster as a file";
 const EXIT_CODES: &str = "\
 Exit codes (the first that applies: 2, 1, 5, 4, 3):
   0  success, also if no pod was stuck
@@ -154,7 +161,7 @@ impl Cli {
                 }
                 common
             }
-            Some(Command::Completions { .. }) => return Ok(self),
+            Some(Command::Save(_) | Command::Completions { .. }) => return Ok(self),
             None => &mut self.options.common,
         };
         // `-n NAME` is `--namespace-regex` for exactly this name. It takes precedence over the

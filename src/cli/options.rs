@@ -10,7 +10,7 @@ use tracing_subscriber::filter::LevelFilter;
 use super::values::{self, LogFormat, Output};
 use crate::{
     judge::{Limits, Policy, span},
-    selector::{NamespaceFilter, Target, path},
+    selector::{NamespaceFilter, NodeSelectors, Target, path},
 };
 
 const WHICH: &str = "Which pods";
@@ -54,10 +54,50 @@ pub struct Options {
     #[arg(help_heading = REPORT, long, value_name = "NAME", value_parser = values::cluster_name)]
     pub cluster_name: Option<String>,
 
+    /// The history.
+    #[command(flatten)]
+    pub history: HistoryPlace,
+}
+
+/// The options of `save`.
+#[derive(Debug, Args)]
+pub struct SaveOptions {
+    /// The file to write. It must not exist yet
+    #[arg(value_name = "FILE", value_parser = path, default_value = "cluster.json")]
+    pub file: PathBuf,
+
+    /// The selectors of an audit: the file has only the annotations that are known, and those that these name.
+    #[command(flatten)]
+    pub selectors: NodeSelectors,
+
+    /// The history.
+    #[command(flatten)]
+    pub history: HistoryPlace,
+
+    /// The cluster, and the time limit.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// The place of the history.
+#[derive(Debug, Args)]
+pub struct HistoryPlace {
     /// Namespace of the ConfigMap pod-reaper-history, where reports read what earlier runs did
     /// [default: in a pod, its own; else pod-reaper]
     #[arg(help_heading = REPORT, long, value_name = "NAME", value_parser = values::name("write the name of a namespace"), default_value = values::usual_history_namespace(), hide_default_value = true)]
     pub history_namespace: String,
+}
+
+/// The cluster, and for how long to ask it.
+#[derive(Debug, Args)]
+pub struct Reach {
+    /// Time limit of the whole run
+    #[arg(help_heading = LIMITS, long, value_name = "DURATION", value_parser = span, default_value = "8m")]
+    pub deadline: Duration,
+
+    /// The cluster.
+    #[command(flatten)]
+    pub target: Target,
 }
 
 /// The options that every question takes.
@@ -80,17 +120,12 @@ pub struct Common {
     #[command(flatten)]
     pub limits: Limits,
 
-    /// Time limit of the whole run
-    #[arg(help_heading = LIMITS, long, value_name = "DURATION", value_parser = span, default_value = "8m")]
-    pub deadline: Duration,
-
     /// The formats of the report and the log.
     #[command(flatten)]
     pub form: OutputFormats,
 
-    /// Audit a saved cluster state instead of a cluster: a file with the output of kubectl get
-    /// no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields; "-" is standard input
-    #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = path)]
+    /// Audit a saved cluster state instead of a cluster: a file that `pod-reaper save` wrote; "-" is standard input
+    #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = path, conflicts_with_all = ["context", "kubeconfig"])]
     pub snapshot: Option<PathBuf>,
 
     /// With --snapshot: the largest file that is read, such as 8Gi. It may need twice its size in memory.
@@ -108,9 +143,9 @@ pub struct Common {
     #[arg(help_heading = SOURCE, long, value_name = "NODE", requires = "snapshot")]
     pub suppose_dead: Vec<String>,
 
-    /// The cluster.
+    /// The cluster, and the time limit.
     #[command(flatten)]
-    pub target: Target,
+    pub reach: Reach,
 }
 
 /// The formats of the report and the log.

@@ -56,6 +56,8 @@ pub struct About {
     pub cluster_name: Option<String>,
     /// It is a file. The next two fields name all that it does not have, so that a read that fails is no error of its own.
     pub is_file: bool,
+    /// Whether objects may be absent because they were not saved.
+    pub is_part: bool,
     /// The objects that could not be read.
     pub errors: BTreeSet<ReadError>,
     /// The facts that were not saved, as sentences.

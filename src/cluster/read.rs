@@ -169,6 +169,20 @@ impl Cluster {
         .await
     }
 
+    /// Lists all objects of a kind, and collects them by `add`. Returns the time of the last page too: no page is newer.
+    pub async fn dated_list<T: Kind, S: Default>(
+        &self,
+        add: impl Fn(&mut S, T),
+    ) -> Result<(Option<Timestamp>, Listed<S>)> {
+        let path = format!("{}?limit=", collection::<T>(""));
+        let read_page = |response: &Response, (date, listed): &mut (Option<_>, Listed<S>)| {
+            *date = response.date.or(*date);
+            response.items(listed, &add)
+        };
+        self.pages((&path, PAGE_OBJECTS, ""), Ask::OBJECT, read_page)
+            .await
+    }
+
     /// Reads the pages of a list, one after the other, until `read_page` returns no token for the
     /// next page. The request for a page is made of the path up to the limit, the most objects on a
     /// page, and the rest of the query. If the token of a page has expired, the list starts again,

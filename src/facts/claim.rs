@@ -226,7 +226,7 @@ impl AffinityTerm {
 }
 
 /// A requirement on one label.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Requirement {
     /// The label's key.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 raw! {
     /// A CSI volume.
@@ -15,8 +15,11 @@ raw! {
 
 /// The facts that matter about a CSI volume's attributes. Only these are kept, because the author
 /// of the attributes decides how many there are.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(from = "BTreeMap<String, Option<String>>")]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(
+    from = "BTreeMap<String, Option<String>>",
+    into = "BTreeMap<String, Option<String>>"
+)]
 struct CsiAttributes {
     /// Whether `dataLocality` is `strict-local`.
     strict_local: bool,
@@ -27,9 +30,9 @@ struct CsiAttributes {
 impl From<BTreeMap<String, Option<String>>> for CsiAttributes {
     fn from(attributes: BTreeMap<String, Option<String>>) -> Self {
         let value = |value: &Option<String>| value.clone().unwrap_or_default();
-        let locality = attributes.get("dataLocality").map(value);
+        let locality = attributes.get(LOCALITY).map(value);
         Self {
-            strict_local: locality.as_deref() == Some("strict-local"),
+            strict_local: locality.as_deref() == Some(STRICT_LOCAL),
             name_a_disk: attributes.iter().any(|(key, its)| {
                 DISK_KEYS.iter().any(|it| it.eq_ignore_ascii_case(key))
                     || DISK_NAMES.iter().any(|it| value(its).starts_with(it))
@@ -38,6 +41,19 @@ impl From<BTreeMap<String, Option<String>>> for CsiAttributes {
     }
 }
 
+impl From<CsiAttributes> for BTreeMap<String, Option<String>> {
+    fn from(attributes: CsiAttributes) -> Self {
+        let local = attributes.strict_local.then_some((LOCALITY, STRICT_LOCAL));
+        let disk = attributes.name_a_disk.then_some((DISK_KEYS[0], ""));
+        let both = local.into_iter().chain(disk);
+        both.map(|(key, value)| (key.to_owned(), Some(value.to_owned())))
+            .collect()
+    }
+}
+
+/// The attribute of Longhorn's volumes that says where their data is, and the value of those whose data is on one node.
+const LOCALITY: &str = "dataLocality";
+const STRICT_LOCAL: &str = "strict-local";
 /// The keys of attributes that name a disk on a storage network, in any case.
 const DISK_KEYS: [&str; 7] = [
     "iqn",

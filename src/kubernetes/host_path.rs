@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use serde::de::{Deserialize, Deserializer};
+use serde::{
+    Serialize, Serializer,
+    de::{Deserialize, Deserializer},
+};
 
 use super::{folded, meta::cut};
 use crate::facts::MAX_CLAIMS_PER_POD;
@@ -29,13 +32,18 @@ raw! {
     }
 }
 
+/// The names of containers of etcd; kops calls one as the second.
+const ETCD: [&str; 2] = ["etcd", "etcd-manager"];
+/// The name of an API server's container.
+const API_SERVER: &str = "kube-apiserver";
+
 /// The facts about the containers of a pod that a rule needs.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Mounted {
     /// The names of the volumes that containers mount and may write to, each with a path below it. One more
     /// than the limit means that there are too many.
     written: BTreeSet<[String; 2]>,
-    /// Whether a container is called `etcd`, or `etcd-manager` as kops calls it.
+    /// Whether one of them is called as etcd is.
     pub has_etcd: bool,
     /// Whether one of them is called as an API server is.
     pub has_api_server: bool,
@@ -44,8 +52,8 @@ pub struct Mounted {
 impl<'de> Deserialize<'de> for Mounted {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let add = |kept: &mut Self, container: SpecOfContainer| {
-            kept.has_etcd |= ["etcd", "etcd-manager"].contains(&container.name.as_str());
-            kept.has_api_server |= container.name == "kube-apiserver";
+            kept.has_etcd |= ETCD.contains(&container.name.as_str());
+            kept.has_api_server |= container.name == API_SERVER;
             let mounts = container.volume_mounts.into_iter();
             let written = mounts.filter(|mount| !mount.read_only);
             for mount in written {
@@ -68,7 +76,42 @@ impl<'de> Deserialize<'de> for Mounted {
     }
 }
 
+/// Writes containers that give the same facts.
+impl Serialize for Mounted {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let programs = [(ETCD[0], self.has_etcd), (API_SERVER, self.has_api_server)];
+        let programs = programs.into_iter().filter(|(_, is_there)| *is_there);
+        let mut containers = programs
+            .map(|(name, _)| SpecOfContainer {
+                name: name.to_owned(),
+                ..SpecOfContainer::default()
+            })
+            .collect::<Vec<_>>();
+        let written = self.written.iter().map(|[name, below]| Mount {
+            name: name.clone(),
+            sub_path: below.clone(),
+            ..Mount::default()
+        });
+        containers.push(SpecOfContainer {
+            volume_mounts: written.collect(),
+            ..SpecOfContainer::default()
+        });
+        containers.serialize(to)
+    }
+}
+
 impl Mounted {
+    /// Drops the mounts of volumes other than these. If there were too many mounts, a container writes to each volume.
+    pub fn keep(&mut self, volumes: &[&str]) {
+        let everywhere = volumes.iter().filter(|_| self.are_many());
+        let everywhere = everywhere
+            .map(|volume| [(*volume).to_owned(), String::new()])
+            .collect::<Vec<_>>();
+        self.written
+            .retain(|[volume, _]| volumes.contains(&volume.as_str()));
+        self.written.extend(everywhere);
+    }
+
     /// Lists the paths below the volume of that name to which a container may write.
     pub fn written_below(&self, volume: &str) -> impl Iterator<Item = &str> {
         let written = self.written.iter().filter(move |[name, _]| name == volume);

@@ -6,12 +6,16 @@ use std::{
 };
 
 use jiff::Timestamp;
-use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::{
+    Serialize,
+    de::{Deserialize, Deserializer, Error as _},
+};
 
+use super::Shared;
 use super::meta::{HOSTNAME, Malformed, Meta, Written, cut};
 use crate::{
     facts::{Heartbeat, Life, NodeFacts, Read, Renewal, SignBy},
-    selector::MAX_NAME_CHARS,
+    selector::{MAX_NAME_CHARS, NodeSelectors},
     words::Foreign,
 };
 
@@ -36,7 +40,7 @@ raw! {
 /// The time of a renewal. Any program may write the last hours of the year 9999, which are beyond
 /// the range of [`Timestamp`]. They are the latest time that there is, so that such a Lease does
 /// not make a list unreadable.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 struct RenewTime(Timestamp);
 
 impl<'de> Deserialize<'de> for RenewTime {
@@ -51,6 +55,15 @@ impl<'de> Deserialize<'de> for RenewTime {
 
 /// The Leases that name a node or a pod on it, by node; `None` if there are too many to read.
 pub type LeasesByNode = BTreeMap<String, Option<Vec<RawLease>>>;
+
+impl Shared for RawLease {
+    fn strip(&mut self, _: &NodeSelectors) {
+        cut(&mut self.spec.holder_identity);
+        self.metadata.keep(&[IDENTITY.0, HOSTNAME], &[]);
+        self.metadata.strip(&[RENEWED.to_owned()]);
+        (self.metadata.finalizers, self.metadata.owner_references) = Default::default();
+    }
+}
 
 impl RawLease {
     /// The namespace of the nodes' leases. Each lease has the name of its node.
@@ -71,11 +84,7 @@ impl RawLease {
     /// such leases in memory.
     pub fn drop_unused(&mut self) {
         cut(&mut self.spec.holder_identity);
-        self.metadata.annotations.clear();
-        let kept = [IDENTITY.0, HOSTNAME];
-        self.metadata
-            .labels
-            .retain(|key, _| kept.contains(&key.as_str()));
+        self.metadata.keep(&[IDENTITY.0, HOSTNAME], &[]);
         self.metadata.managed_fields.retain(Written::is_short);
     }
 

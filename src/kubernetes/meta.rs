@@ -4,11 +4,16 @@
 use std::{collections::BTreeMap, fmt, ops};
 
 use derive_more::Deref;
+use itertools::Itertools as _;
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer};
-use serde_json::{Value, error::Category, value::RawValue};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{
+    Map, Value,
+    error::Category,
+    value::{RawValue, to_raw_value},
+};
 
-use super::folded;
+use super::{folded, pod::is_program};
 use crate::{
     facts::{CLOCK_SKEW, Deletion, ResourceVersion, Skip, Uid},
     words::{self, Foreign},
@@ -21,6 +26,12 @@ pub const MAX_ITEMS_KEPT: usize = 16;
 const MAX_TEXT_BYTES: usize = 1_000;
 /// The annotation or label that opts an object out.
 pub const SKIP: &str = "pod-reaper.io/skip";
+/// The annotation with a note of the pod's author.
+pub const AFTER_REAP: &str = "pod-reaper.io/after-reap";
+/// The longest value of [`SKIP`] that is a flag, and no text of a person: `false`.
+const MAX_FLAG_BYTES: usize = 5;
+/// What stands in a saved file for the texts of people.
+const REPLACED: &str = "(not saved)";
 /// The label with the machine's own hostname.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The annotation that the kubelet sets on the API's copy of a static pod.
@@ -108,8 +119,7 @@ raw! {
     pub struct Written {
         pub(super) manager: String,
         time: String,
-        /// The fields. The fields are long, so they are parsed only when a rule needs them.
-        fields_v1: Option<Box<RawValue>>,
+        fields_v1: Option<Fields>,
     }
 
     pub struct OwnerReference {
@@ -131,8 +141,19 @@ raw! {
     }
 }
 
+/// The fields of an entry of `managedFields`. They are long, so they are parsed only when a rule needs them.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct Fields(Box<RawValue>);
+
+impl PartialEq for Fields {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.get() == other.0.get()
+    }
+}
+
 /// The finalizers of an object. If there are more than a run keeps, the last one says how many more.
-#[derive(Debug, Clone, Default, Deref)]
+#[derive(Debug, Clone, Default, PartialEq, Deref, Serialize)]
 pub struct Finalizers(Vec<String>);
 
 impl<'de> Deserialize<'de> for Finalizers {
@@ -156,7 +177,7 @@ impl<'de> Deserialize<'de> for Finalizers {
 
 /// The owners of an object, its controller first. If there are more than [`MAX_ITEMS_KEPT`], one more
 /// is kept to show this.
-#[derive(Debug, Clone, Default, Deref)]
+#[derive(Debug, Clone, Default, PartialEq, Deref, Serialize)]
 pub struct Owners(Vec<OwnerReference>);
 
 impl<'de> Deserialize<'de> for Owners {
@@ -204,6 +225,45 @@ impl Meta {
         }
     }
 
+    /// Drops the labels and annotations other than these.
+    pub(super) fn keep(&mut self, labels: &[&str], annotations: &[&str]) {
+        let of = |keys: &[&str], key: &String| keys.contains(&key.as_str());
+        self.labels.retain(|key, _| of(labels, key));
+        self.annotations.retain(|key, _| of(annotations, key));
+    }
+
+    /// Drops finalizers, owners and stamps.
+    pub(super) fn drop_relations(&mut self) {
+        self.finalizers = Finalizers::default();
+        self.owner_references = Owners::default();
+        self.managed_fields.clear();
+    }
+
+    /// Replaces the texts of people, and drops from `managedFields` all that no rule asks for. `fields` are those that
+    /// one asks for, besides labels, annotations and finalizers.
+    pub(super) fn strip(&mut self, fields: &[String]) {
+        for all in [&mut self.labels, &mut self.annotations] {
+            let is_text = |value: &&mut String| {
+                value.len() > MAX_FLAG_BYTES && value.parse::<Timestamp>().is_err()
+            };
+            let skip = all.get_mut(SKIP).filter(is_text);
+            skip.into_iter().for_each(|it| REPLACED.clone_into(it));
+        }
+        let note = self.annotations.get_mut(AFTER_REAP);
+        note.into_iter().for_each(|it| REPLACED.clone_into(it));
+        let labels = self.labels.keys().map(|key| owned_field("labels", key));
+        let annotations = self.annotations.keys();
+        let annotations = annotations.map(|key| owned_field("annotations", key));
+        let finalizers = self.finalizers.iter().map(|name| owned_finalizer(name));
+        let asked = labels.chain(annotations).chain(finalizers);
+        let asked = asked.chain(fields.iter().cloned()).collect_vec();
+        let newest = self.managed_fields.iter().filter_map(Written::time).max();
+        self.managed_fields.retain_mut(|entry| {
+            entry.keep(&asked);
+            entry.fields_v1.is_some() || is_program(entry) || entry.time() == newest
+        });
+    }
+
     /// Returns the stamp of the last write to a field, which is given as a JSON pointer into the
     /// fields of an entry; `None` if no entry has the field.
     pub fn written(&self, field: &str) -> Option<Timestamp> {
@@ -224,11 +284,10 @@ impl Meta {
         let mut managers = BTreeMap::new();
         for entry in &self.managed_fields {
             let fields = entry.fields().unwrap_or_default();
-            let set = &fields["f:metadata"]["f:finalizers"];
             let mut manager = entry.manager.clone();
             cut(&mut manager);
             let names = self.finalizers.iter();
-            let names = names.filter(|name| set.get(format!("v:\"{name}\"")).is_some());
+            let names = names.filter(|name| fields.pointer(&owned_finalizer(name)).is_some());
             managers.extend(names.map(|name| (name.as_str().into(), manager.as_str().into())));
         }
         managers
@@ -302,13 +361,30 @@ impl Written {
     }
 
     fn fields(&self) -> Option<Value> {
-        serde_json::from_str(self.fields_v1.as_ref()?.get()).ok()
+        serde_json::from_str(self.fields_v1.as_ref()?.0.get()).ok()
     }
 
     /// Returns the time of the write. Like the time of a [`Condition`], it may be beyond the range of
     /// [`Timestamp`].
     pub fn time(&self) -> Option<Timestamp> {
         self.time.parse().ok()
+    }
+
+    /// Drops the fields other than these.
+    fn keep(&mut self, asked: &[String]) {
+        let fields = self.fields().unwrap_or_default();
+        let mut kept = Value::Null;
+        for path in asked.iter().filter(|path| fields.pointer(path).is_some()) {
+            let mut at = &mut kept;
+            for step in path.split('/').skip(1) {
+                at = &mut at[step.replace("~1", "/").replace("~0", "~")];
+            }
+            if at.is_null() {
+                *at = Value::Object(Map::default());
+            }
+        }
+        let kept = Some(kept).filter(|kept| !kept.is_null());
+        self.fields_v1 = kept.and_then(|kept| to_raw_value(&kept).ok()).map(Fields);
     }
 
     /// Drops the fields.
@@ -320,8 +396,26 @@ impl Written {
     /// lease.
     pub fn is_short(&self) -> bool {
         let fields = self.fields_v1.as_ref();
-        fields.is_none_or(|fields| fields.get().len() <= MAX_TEXT_BYTES)
+        fields.is_none_or(|fields| fields.0.get().len() <= MAX_TEXT_BYTES)
     }
+}
+
+/// Returns the name of an annotation or label in `managedFields`, as a JSON pointer.
+pub fn owned_field(of: &str, key: &str) -> String {
+    format!("/f:metadata/f:{of}/f:{}", escaped(key))
+}
+
+/// Returns the name of a finalizer in `managedFields`, as a JSON pointer.
+fn owned_finalizer(name: &str) -> String {
+    format!(
+        "/f:metadata/f:finalizers/v:{}",
+        escaped(&Value::from(name).to_string())
+    )
+}
+
+/// Returns a name as a step of a JSON pointer.
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 /// Cuts a text to `MAX_TEXT_BYTES` bytes. Nothing in Kubernetes writes a longer one.

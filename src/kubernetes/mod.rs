@@ -8,24 +8,30 @@ use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
 use crate::{
     facts::{NamespaceFacts, Namespaces},
+    history,
+    selector::NodeSelectors,
     words::is_word,
 };
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor};
+use serde::{
+    Serialize,
+    de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor},
+};
 
 /// Declares raw types. Each field is spelled in camel case, and may be absent or null, as programs
-/// written in Go allow.
+/// written in Go allow. A field that is absent is not written either.
 macro_rules! raw {
     ($($(#[$about:meta])* $scope:vis struct $name:ident {
         $($(#[$attribute:meta])* $seen:vis $field:ident: $type:ty,)*
     })*) => {
         $(
             $(#[$about])*
-            #[derive(Debug, Clone, Default, serde::Deserialize)]
+            #[derive(Debug, Clone, Default, PartialEq, serde::Deserialize, serde::Serialize)]
             #[serde(rename_all = "camelCase", default)]
             $scope struct $name {
                 $(
                     $(#[$attribute])*
                     #[serde(deserialize_with = "crate::kubernetes::or_default")]
+                    #[serde(skip_serializing_if = "crate::kubernetes::is_default")]
                     $seen $field: $type,
                 )*
             }
@@ -41,14 +47,16 @@ mod meta;
 mod node;
 mod pod;
 mod rows;
+mod saved;
 mod volume;
 
 pub use self::lease::{HolderPod, Holders, LeasesByNode, RawLease};
 pub use self::marks::KOSMOS_PREFIX;
 pub use self::meta::{Malformed, Meta, RawKind, RawList, RawTable, SKIP, full_name, malformed};
 pub use self::node::{CONFIRMED_OFF, NodeObjects, RawNode, roles_named};
-pub use self::pod::{RawPod, StaticPods};
+pub use self::pod::{RawPod, StaticPods, WholePod};
 pub use self::rows::{NodeRow, PodRow, Row};
+pub use self::saved::{RawSaved, SAVED, SAVED_VERSION};
 pub use self::volume::{RawAttachment, RawClaim, RawDriver, RawStatefulSet, RawVolume};
 
 /// A kind of object, with its names in the API and in a snapshot.
@@ -104,6 +112,7 @@ macro_rules! kinds {
 kinds! {
     RawNode = "Node" "/api/v1" "nodes" false,
     RawPod = "Pod" "/api/v1" "pods" true,
+    WholePod = "Pod" "/api/v1" "pods" true,
     RawNamespace = "Namespace" "/api/v1" "namespaces" false,
     RawClaim = "PersistentVolumeClaim" "/api/v1" "persistentvolumeclaims" true,
     RawVolume = "PersistentVolume" "/api/v1" "persistentvolumes" false,
@@ -112,6 +121,29 @@ kinds! {
     RawDriver = "CSIDriver" "/apis/storage.k8s.io/v1" "csidrivers" false,
     RawStatefulSet = "StatefulSet" "/apis/apps/v1" "statefulsets" true,
     RawConfigMap = "ConfigMap" "/api/v1" "configmaps" true,
+}
+
+/// A kind of object that can be shown to others.
+pub trait Shared: Kind + Serialize {
+    /// Drops what no rule reads. `selectors` are those of the user: annotations that they name are rules, too.
+    fn strip(&mut self, selectors: &NodeSelectors);
+}
+
+impl Shared for RawNamespace {
+    fn strip(&mut self, _: &NodeSelectors) {
+        self.metadata.keep(&[SKIP], &[SKIP]);
+        self.metadata.drop_relations();
+        self.metadata.strip(&[]);
+    }
+}
+
+impl Shared for RawConfigMap {
+    /// Keeps what runs noted of nodes.
+    fn strip(&mut self, _: &NodeSelectors) {
+        self.metadata.keep(&[], &[]);
+        self.metadata.drop_relations();
+        self.data = history::shared(&self.data);
+    }
 }
 
 raw! {
@@ -170,6 +202,10 @@ where
     }
 
     from.deserialize_any(Fold(add, PhantomData))
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn or_default<'de, T, D>(from: D) -> Result<T, D::Error>

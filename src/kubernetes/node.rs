@@ -1,13 +1,16 @@
 //! Nodes: whether a node is a leaf node or fenced, its machine's last heartbeat, and the node's
 //! conversion to facts.
 
+use std::mem;
+
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use super::{
+    Shared,
     lease::{Holders, RawLease},
     marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, Mark, NodePart, looks_like},
-    meta::{Condition, HOSTNAME, Meta, given, required},
+    meta::{Condition, HOSTNAME, Meta, SKIP, given, owned_field, required},
     pod::{NOT_READY, UNREACHABLE},
 };
 use crate::{
@@ -43,11 +46,14 @@ const PROBLEMS: &str = "KernelDeadlock ReadonlyFilesystem KubeletUnhealthy Conta
 /// (aws/eks-node-monitoring-agent).
 const MONITORED: &str =
     "KernelReady NetworkingReady StorageReady ContainerRuntimeReady AcceleratedHardwareReady";
+/// The kind of the address that reports show.
+const INTERNAL: &str = "InternalIP";
 /// The annotation with virt-handler's heartbeat.
 const VIRT_HEARTBEAT: &str = "kubevirt.io/heartbeat";
 /// The annotation by which kube-fencing says that its
 /// fencing Job succeeded. Its other states prove nothing.
 const FENCED: &str = "annotation:fencing/state=fenced";
+const FENCING_STATE: &str = "fencing/state";
 /// The taint by which a cloud says that the machine is stopped.
 const SHUTDOWN: &str = "taint:node.cloudprovider.kubernetes.io/shutdown";
 /// The schemes of providerIDs of clouds that set that taint only for a machine that is off, besides AWS.
@@ -100,6 +106,52 @@ raw! {
         value: String,
         effect: String,
         time_added: Option<Timestamp>,
+    }
+}
+
+/// The annotations of nodes that are rules, besides the marks of leaf nodes.
+const ANNOTATIONS: [&str; 4] = [SKIP, CONFIRMED_OFF, FENCING_STATE, VIRT_HEARTBEAT];
+
+impl Shared for RawNode {
+    /// Any label may be one that a volume or a pod asks for.
+    fn strip(&mut self, selectors: &NodeSelectors) {
+        let Self {
+            metadata,
+            spec,
+            status,
+            ..
+        } = self;
+        let marks = MARKS.iter().filter(|it| it.part == NodePart::Annotation);
+        let patterns = marks.map(|it| it.key).chain(ANNOTATIONS).collect_vec();
+        let selectors = selectors.annotations().collect_vec();
+        let is_rule =
+            |key: &str| selectors.contains(&key) || patterns.iter().any(|it| looks_like(key, it));
+        metadata.annotations.retain(|key, _| is_rule(key));
+        for (key, value) in &mut metadata.annotations {
+            // No rule asks for the value of a key of which a mark knows only a part.
+            if !patterns.contains(&key.as_str()) && !selectors.contains(&key.as_str()) {
+                value.clear();
+            }
+        }
+        let heartbeats = || PROBLEMS.split(' ').chain(MONITORED.split(' '));
+        metadata.strip(&heartbeats().map(owned_heartbeat).collect_vec());
+        (metadata.finalizers, metadata.owner_references) = Default::default();
+        status.addresses.retain(|it| it.kind == INTERNAL);
+        status.conditions.retain_mut(|it| {
+            if it.kind == "Ready" {
+                let said = kubelet_says(&it.message);
+                said.map_or("", |(text, _)| text)
+                    .clone_into(&mut it.message);
+                return true;
+            }
+            *it = Condition {
+                kind: mem::take(&mut it.kind),
+                last_heartbeat_time: it.last_heartbeat_time,
+                ..Condition::default()
+            };
+            heartbeats().any(|kind| kind == it.kind)
+        });
+        spec.provider_id = ends(&spec.provider_id);
     }
 }
 
@@ -267,9 +319,7 @@ impl RawNode {
         let conditions = problems.chain(monitored).filter_map(|(by, kind)| {
             let of_kind = self.status.conditions.iter().filter(|it| it.kind == kind);
             let said = of_kind.filter_map(|it| it.last_heartbeat_time).max()?;
-            let field =
-                format!(r#"/f:status/f:conditions/k:{{"type":"{kind}"}}/f:lastHeartbeatTime"#);
-            Some((by, field, said))
+            Some((by, owned_heartbeat(kind), said))
         });
         let annotation = self.metadata.annotations.get(VIRT_HEARTBEAT);
         let virt_handler = annotation.and_then(|said| {
@@ -367,7 +417,7 @@ impl RawNode {
             NodePart::KubeletVersion => Some(&self.status.node_info.kubelet_version)
                 .filter(is)?
                 .clone(),
-            NodePart::ProviderId => Some(&self.spec.provider_id).filter(is)?.clone(),
+            NodePart::ProviderId => ends(Some(&self.spec.provider_id).filter(is)?),
         };
         Some(format!("{} {said}", mark.part.as_str()))
     }
@@ -387,7 +437,7 @@ impl RawNode {
 
     fn address(&self) -> Option<Foreign> {
         let mut all = self.status.addresses.iter();
-        let internal = all.find(|it| it.kind == "InternalIP")?;
+        let internal = all.find(|it| it.kind == INTERNAL)?;
         given(internal.address.clone()).map(Foreign::from)
     }
 
@@ -462,7 +512,7 @@ impl NodeObjects {
             machine: given(machine.to_owned()).map(Foreign::from),
             ready: node.ready(),
             ready_reason: ready_condition.and_then(|it| given(it.reason.clone())),
-            kubelet_says: ready_condition.and_then(|it| kubelet_says(&it.message)),
+            kubelet_says: ready_condition.and_then(|it| Some(kubelet_says(&it.message)?.1)),
             ready_since,
             tainted_since,
             hostname,
@@ -520,9 +570,26 @@ pub fn roles_named<'a>(names: impl Iterator<Item = &'a str>) -> Roles {
     })
 }
 
-/// Finds the cause that the kubelet reports in the message of a `Ready` condition. The kubelet joins
-/// all causes: a node that shuts down stops its runtime, and without a runtime no network is ready.
-fn kubelet_says(message: &str) -> Option<KubeletSays> {
+/// Returns scheme and end of a provider ID: what stands between them names accounts and groups.
+fn ends(provider: &str) -> String {
+    let path = provider.find("://").map_or(0, |at| at + "://".len());
+    let (scheme, rest) = provider.split_at(path);
+    let rest = rest.trim_start_matches('/');
+    let slashes = &provider[scheme.len()..provider.len() - rest.len()];
+    match rest.rsplit_once('/').filter(|_| !scheme.is_empty()) {
+        Some((_, end)) => format!("{scheme}{slashes}…/{end}"),
+        None => provider.to_owned(),
+    }
+}
+
+/// Returns the name of a condition's heartbeat in `managedFields`, as a JSON pointer.
+fn owned_heartbeat(kind: &str) -> String {
+    format!(r#"/f:status/f:conditions/k:{{"type":"{kind}"}}/f:lastHeartbeatTime"#)
+}
+
+/// Finds the cause that the kubelet reports in the message of a `Ready` condition, with the part of the message that shows
+/// it. The kubelet joins all causes: a node that shuts down stops its runtime, and without a runtime no network is ready.
+fn kubelet_says(message: &str) -> Option<(&'static str, KubeletSays)> {
     let causes = [
         ("node is shutting down", KubeletSays::ShuttingDown),
         ("container runtime is down", KubeletSays::Runtime),
@@ -531,11 +598,5 @@ fn kubelet_says(message: &str) -> Option<KubeletSays> {
         ("cni plugin not initialized", KubeletSays::Network),
     ];
     let mut causes = causes.into_iter();
-    causes.find_map(|(text, says)| message.contains(text).then_some(says))
-}
-
-/// Returns the name of an annotation or label in `managedFields`, as a JSON pointer.
-fn owned_field(of: &str, key: &str) -> String {
-    let key = key.replace('~', "~0").replace('/', "~1");
-    format!("/f:metadata/f:{of}/f:{key}")
+    causes.find(|(text, _)| message.contains(text))
 }

@@ -9,15 +9,17 @@ use std::{
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer, de::IgnoredAny, ser::SerializeMap as _,
+};
 
 use super::{
-    folded,
+    Shared, folded,
     host_path::{HostPath, Mounted},
     lease::HolderPod,
     meta::{
-        HOSTNAME, MAX_ITEMS_KEPT, MIRROR, Malformed, Meta, OwnerReference, SKIP, Written, cut,
-        full_name, given, required,
+        AFTER_REAP, HOSTNAME, MAX_ITEMS_KEPT, MIRROR, Malformed, Meta, OwnerReference, SKIP,
+        Written, cut, full_name, given, required,
     },
     node::TAINTS_OF_KUBERNETES,
 };
@@ -26,6 +28,7 @@ use crate::{
         ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Ready,
         SignBy, Taint, Toleration, Unread,
     },
+    selector::NodeSelectors,
     words::{Foreign, name},
 };
 
@@ -44,8 +47,6 @@ const DEFAULT_TOLERATION_SECONDS: i64 = 300;
 const MAX_PHASE_CHARS: usize = 16;
 /// The API group of Longhorn's own controllers.
 const LONGHORN: &str = "longhorn.io";
-/// The annotation with a note of the pod's author.
-const AFTER_REAP: &str = "pod-reaper.io/after-reap";
 /// The grace period, in seconds, of a pod that does not give one.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 /// The label that the Deployment controller sets. The name of the pod's `ReplicaSet` ends with its
@@ -56,6 +57,9 @@ const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 /// Programs that run in a pod and write to that pod, by the manager that `managedFields` names:
 /// Patroni writes every 10 s (patroni/dcs/kubernetes.py).
 const PROGRAMS: [&str; 1] = ["Patroni"];
+/// The labels and annotations of pods that are rules.
+const LABELS: [&str; 3] = [POD_TEMPLATE_HASH, POD_NAME, SKIP];
+const ANNOTATIONS: [&str; 3] = [MIRROR, SKIP, AFTER_REAP];
 /// The namespaces of static pods of etcd and of API servers.
 const STATIC_NAMESPACES: [&str; 2] = ["kube-system", "openshift-etcd"];
 /// The most characters of a name before the random characters that Kubernetes appends, and the
@@ -63,6 +67,8 @@ const STATIC_NAMESPACES: [&str; 2] = ["kube-system", "openshift-etcd"];
 const MAX_BASE_CHARS: usize = 58;
 const RANDOM_LETTERS: usize = 5;
 
+/// The field by which a term names a node.
+const NODE_NAME: &str = "metadata.name";
 /// The least number of digits in the time that a `CronJob` adds to its own name to name a Job: the
 /// minutes since 1970, eight digits until 2160. A shorter number may mean anything.
 const MIN_CRON_DIGITS: usize = 8;
@@ -114,8 +120,8 @@ pub struct RawPod {
 
 raw! {
     /// A pod as it arrives.
-    struct WholePod {
-        metadata: Meta,
+    pub struct WholePod {
+        pub metadata: Meta,
         spec: PodSpec,
         status: Status,
     }
@@ -167,7 +173,7 @@ raw! {
     struct PodVolume {
         name: String,
         persistent_volume_claim: Option<ClaimSource>,
-        ephemeral: Option<IgnoredAny>,
+        ephemeral: Option<Given>,
         // Disks on a storage network.
         fc: Option<NetworkDisk>,
         iscsi: Option<NetworkDisk>,
@@ -188,7 +194,7 @@ raw! {
     struct Status {
         phase: String,
         // Only a kubelet sets it, when it takes up the pod (`pkg/kubelet/status/status_manager.go`).
-        start_time: Option<IgnoredAny>,
+        start_time: Option<Given>,
         init_container_statuses: Vec<Container>,
         container_statuses: Vec<Container>,
     }
@@ -199,15 +205,31 @@ raw! {
 
     /// One of the three is given.
     struct ContainerState {
-        waiting: Option<IgnoredAny>,
-        running: Option<IgnoredAny>,
-        terminated: Option<IgnoredAny>,
+        waiting: Option<Given>,
+        running: Option<Given>,
+        terminated: Option<Given>,
+    }
+}
+
+/// A field of which only matters that it is there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Given;
+
+impl<'de> Deserialize<'de> for Given {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(from).map(|_| Self)
+    }
+}
+
+impl Serialize for Given {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_map(Some(0))?.end()
     }
 }
 
 /// The volumes that matter: those that use PVCs, up to the limit, and the first of each kind of
 /// disk.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 struct Volumes(Vec<PodVolume>);
 
 impl<'de> Deserialize<'de> for Volumes {
@@ -234,8 +256,18 @@ impl<'de> Deserialize<'de> for Volumes {
 
 /// The terms of a pod's required affinity, one of which a node has to satisfy. Only what names a node is kept, each once,
 /// up to one more than the limit: the node's name, and its hostname. A term without requirements matches no node.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Terms(BTreeSet<[Option<String>; 2]>);
+
+/// Writes terms that name the same.
+impl Serialize for Terms {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.iter().map(|[name, hostname]| RawTerm {
+            match_fields: Names::of(name.clone(), None),
+            match_expressions: Names::of(None, hostname.clone()),
+        }))
+    }
+}
 
 impl<'de> Deserialize<'de> for Terms {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -250,11 +282,36 @@ impl<'de> Deserialize<'de> for Terms {
 }
 
 /// What the requirements of a term name, if they allow one value of it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Names {
     are_any: bool,
     name: Option<String>,
     hostname: Option<String>,
+}
+
+impl Names {
+    fn of(name: Option<String>, hostname: Option<String>) -> Self {
+        Self {
+            are_any: true,
+            name,
+            hostname,
+        }
+    }
+}
+
+/// Writes requirements that name the same. One without a key stands for those that name no node.
+impl Serialize for Names {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let requirement = |key: &str, value: &String| RawRequirement {
+            key: key.to_owned(),
+            operator: "In".to_owned(),
+            values: Values(vec![value.clone()]),
+        };
+        let name = self.name.iter().map(|it| requirement(NODE_NAME, it));
+        let hostname = self.hostname.iter().map(|it| requirement(HOSTNAME, it));
+        let other = self.are_any.then(RawRequirement::default);
+        to.collect_seq(name.chain(hostname).chain(other))
+    }
 }
 
 impl<'de> Deserialize<'de> for Names {
@@ -263,7 +320,7 @@ impl<'de> Deserialize<'de> for Names {
             kept.are_any = true;
             if let ("In", [value]) = (it.operator.as_str(), &it.values.0[..]) {
                 match it.key.as_str() {
-                    "metadata.name" => kept.name = Some(value.clone()),
+                    NODE_NAME => kept.name = Some(value.clone()),
                     HOSTNAME => kept.hostname = Some(value.clone()),
                     _ => {}
                 }
@@ -274,7 +331,7 @@ impl<'de> Deserialize<'de> for Names {
 }
 
 /// The first two values of a requirement: no rule asks for more than the only one.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 struct Values(Vec<String>);
 
 impl<'de> Deserialize<'de> for Values {
@@ -288,7 +345,7 @@ impl<'de> Deserialize<'de> for Values {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Tolerations {
     /// For how many seconds the pod tolerates each of the taints of [`TAINTS`]; `None` is forever. The
     /// first toleration that matches is used, as in Kubernetes.
@@ -340,6 +397,28 @@ impl<'de> Deserialize<'de> for Tolerations {
     }
 }
 
+/// Writes tolerations that give the same facts: those of the two taints first, as the first that matches is used.
+impl Serialize for Tolerations {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let of_taints = TAINTS.into_iter().zip(self.seconds);
+        let of_taints = of_taints.map(|(key, seconds)| RawToleration {
+            key: key.to_owned(),
+            operator: "Exists".to_owned(),
+            effect: "NoExecute".to_owned(),
+            seconds,
+            ..RawToleration::default()
+        });
+        let of_others = self.of_others.iter().cloned().map(|it| RawToleration {
+            key: it.key,
+            operator: it.operator,
+            value: it.value,
+            effect: it.effect,
+            seconds: None,
+        });
+        to.collect_seq(of_taints.chain(of_others))
+    }
+}
+
 impl PodVolume {
     fn uses_claim(&self) -> bool {
         self.persistent_volume_claim.is_some() || self.ephemeral.is_some()
@@ -351,6 +430,11 @@ impl PodVolume {
         let is_written = |disk: &Option<NetworkDisk>| disk.as_ref().is_some_and(|it| !it.read_only);
         kind_of_disk([&self.fc, &self.iscsi, &self.flex_volume].map(is_written))
     }
+}
+
+/// Reports whether a program wrote the entry that runs in the pod.
+pub fn is_program(entry: &Written) -> bool {
+    PROGRAMS.contains(&entry.manager.as_str())
 }
 
 /// Returns the kind of a disk that several machines may write, in a pod or in a `PersistentVolume`, by
@@ -486,6 +570,27 @@ impl WholePod {
     }
 }
 
+impl Shared for WholePod {
+    fn strip(&mut self, _: &NodeSelectors) {
+        self.metadata.keep(&LABELS, &ANNOTATIONS);
+        let mirror = self.metadata.annotations.get_mut(MIRROR);
+        mirror.into_iter().for_each(String::clear);
+        self.metadata.strip(&[]);
+        let PodSpec {
+            volumes: Volumes(volumes),
+            containers,
+            init_containers,
+            node_selector,
+            ..
+        } = &mut self.spec;
+        node_selector.retain(|key, _| key == HOSTNAME);
+        let of_hosts = volumes.iter().filter(|it| it.host_path.is_some());
+        let of_hosts = of_hosts.map(|it| it.name.as_str()).collect_vec();
+        containers.keep(&of_hosts);
+        init_containers.keep(&of_hosts);
+    }
+}
+
 impl From<WholePod> for RawPod {
     fn from(pod: WholePod) -> Self {
         let (host_paths, own_disk) = (pod.host_paths(), pod.own_disk());
@@ -508,20 +613,18 @@ impl From<WholePod> for RawPod {
             spec,
             status,
         } = pod;
+        metadata.keep(&LABELS, &ANNOTATIONS);
         let Meta {
             labels,
             annotations,
             managed_fields,
             ..
         } = &mut metadata;
-        labels.retain(|key, _| [POD_TEMPLATE_HASH, POD_NAME, SKIP].contains(&key.as_str()));
-        annotations.retain(|key, _| [MIRROR, SKIP, AFTER_REAP].contains(&key.as_str()));
         labels
             .values_mut()
             .chain(annotations.values_mut())
             .for_each(cut);
         // The newest stamp of all tells when a file was saved.
-        let is_program = |it: &Written| PROGRAMS.contains(&it.manager.as_str());
         managed_fields.sort_by_key(|it| (Reverse(is_program(it)), Reverse(it.time())));
         managed_fields.dedup_by_key(|it| is_program(it));
         for entry in managed_fields {
@@ -615,8 +718,7 @@ impl RawPod {
             managed_fields,
             ..
         } = &self.metadata;
-        let is_program = |it: &&Written| PROGRAMS.contains(&it.manager.as_str());
-        let written = managed_fields.iter().filter(is_program);
+        let written = managed_fields.iter().filter(|it| is_program(it));
         let words = written.filter_map(|it| Some((it.time()?, &it.manager)));
         let (at, program) = words.max()?;
         Some(Heartbeat {

@@ -1,8 +1,12 @@
 //! PVCs, the `StatefulSet` that creates some of them, volumes, and attachments of volumes to nodes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+};
 
 use super::{
+    Shared,
     csi::{CsiSource, is_of_cluster},
     meta::{MAX_ITEMS_KEPT, Meta, given, required},
     pod::kind_of_disk,
@@ -12,6 +16,7 @@ use crate::{
         AffinityTerm, Attachment, BoundClaim, ClaimRead, ClaimState, Copies, Owner, Place, Read,
         Requirement, Uid, Unread, VolumeFacts,
     },
+    selector::NodeSelectors,
     words::name,
 };
 
@@ -144,6 +149,33 @@ raw! {
 
     struct AttachmentSource {
         persistent_volume_name: Option<String>,
+    }
+}
+
+/// No rule asks for the labels, annotations or stamps of these kinds.
+macro_rules! shared {
+    ($($type:ident)*) => {$(
+        impl Shared for $type {
+            fn strip(&mut self, _: &NodeSelectors) {
+                self.metadata.keep(&[], &[]);
+                self.metadata.managed_fields.clear();
+            }
+        }
+    )*};
+}
+
+shared! { RawClaim RawDriver RawVolume RawAttachment }
+
+impl Shared for RawStatefulSet {
+    fn strip(&mut self, _: &NodeSelectors) {
+        self.metadata.keep(&[], &[]);
+        self.metadata.managed_fields.clear();
+        for template in &mut self.spec.volume_claim_templates {
+            template.metadata = Meta {
+                name: mem::take(&mut template.metadata.name),
+                ..Meta::default()
+            };
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The source that is a snapshot: a file with a saved cluster state.
 //!
-//! The file holds what `kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json
-//! --show-managed-fields` prints, or any part of it: as one list, or as several documents in a row.
-//! If the file has no object of a kind, the kind was not saved, or the cluster has none: its facts
-//! are then unknown, never assumed.
+//! `pod-reaper save` writes such a file, and says in it what was read. A file may also hold what `kubectl get
+//! no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields` prints, or any part of it: as one
+//! list, or as several documents in a row. If such a file has no object of a kind, the kind was not saved, or the cluster
+//! has none: its facts are then unknown, never assumed.
 
 use std::{
     any::Any,
@@ -27,15 +27,15 @@ use crate::{
     judge::Policy,
     kubernetes::{
         Kind, Malformed, Meta, NodeObjects, RawAttachment, RawClaim, RawConfigMap, RawDriver,
-        RawKind, RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume, Row,
-        full_name,
+        RawKind, RawLease, RawList, RawNamespace, RawNode, RawPod, RawSaved, RawStatefulSet,
+        RawVolume, Row, SAVED, SAVED_VERSION, full_name,
     },
-    selector::NamespaceFilter,
+    selector::{NamespaceFilter, NodeSelectors},
     words::{joined, name, near, prefixed},
 };
 
 /// The command that makes a snapshot.
-const SAVES_ONE: &str = "kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields";
+const SAVES_ONE: &str = "pod-reaper save";
 
 /// The time between the last sign of a machine and the moment at which its node becomes NotReady, as
 /// Kubernetes counts it by default (`--node-monitor-grace-period`).
@@ -65,7 +65,9 @@ pub struct Saved {
     /// An object of which the file has two versions, if there is one.
     twice: Option<String>,
     /// The objects that could not be read, each with its kind.
-    malformed: BTreeSet<(&'static str, Malformed)>,
+    malformed: BTreeSet<(String, Malformed)>,
+    /// What the file says that it has; `None` if it does not say so.
+    manifest: Option<RawSaved>,
 }
 
 /// Namespace, name and, for pods only, UID of an object.
@@ -75,6 +77,8 @@ type ObjectKey = [String; 3];
 /// verdict depends on a history.
 const MAY_LACK: [&str; 3] = [RawNamespace::KIND, RawLease::KIND, RawConfigMap::KIND];
 
+/// The group of our own objects.
+const OWN_GROUP: &str = "pod-reaper.io/";
 /// How much of a file is looked at first: no more is read if it does not begin as JSON.
 const BEGINNING_BYTES: u64 = 1 << 16;
 
@@ -95,9 +99,7 @@ pub async fn open(
             File::open(&path).and_then(|file| beginning(file, most))
         };
         let text = read.map_err(|error| {
-            let remedy = format!(
-                "name a file that holds what `{SAVES_ONE}` prints, or - for standard input"
-            );
+            let remedy = format!("name a file that `{SAVES_ONE}` wrote, or - for standard input");
             match error.kind() {
                 io::ErrorKind::NotFound => CouldNotRun::Usage(format!(
                     "--snapshot {}: there is no such file; {remedy}",
@@ -115,6 +117,7 @@ pub async fn open(
         Saved::read(&text, now).map_err(in_snapshot(&path))
     });
     let mut saved = read.await.map_err(in_snapshot(file))??;
+    saved.check_annotations(&policy.node_selectors)?;
     if !dead.is_empty() {
         saved.suppose_dead(dead, policy)?;
     }
@@ -173,6 +176,15 @@ impl Saved {
                 "it has two versions of {object}: nobody could say which is right; save all of it at once, with `{SAVES_ONE}`"
             ));
         }
+        if let Some(manifest) = &saved.manifest {
+            if let Some(cause) = manifest.unread::<RawPod>() {
+                return Err(format!(
+                    "its pods were not read: {cause}; save it again with `{SAVES_ONE}`"
+                ));
+            }
+            saved.malformed.extend(manifest.malformed());
+            saved.newest = manifest.time;
+        }
         let lacking = |kind| format!("it holds no {kind}; save it with `{SAVES_ONE}`");
         if saved.all::<RawNode>().next().is_none() {
             return Err(lacking("nodes"));
@@ -182,7 +194,10 @@ impl Saved {
         }
         // Whole seconds, like the time that a server tells.
         let whole = |time: Timestamp| Timestamp::from_second(time.as_second()).unwrap_or(time);
-        saved.newest = saved.newest.max(saved.renewed()).map(whole);
+        if saved.manifest.is_none() {
+            saved.newest = saved.newest.max(saved.renewed());
+        }
+        saved.newest = saved.newest.map(whole);
         saved.at_given_time = now.is_some();
         saved.now = now.map(whole).or(saved.newest).ok_or(UNDATED)?;
         // Every sign of life would seem to come from this very moment.
@@ -193,6 +208,20 @@ impl Saved {
             ));
         }
         Ok(saved)
+    }
+
+    /// Refuses selectors of annotations that the file may lack.
+    fn check_annotations(&self, selectors: &NodeSelectors) -> Result<()> {
+        let Some(manifest) = &self.manifest else {
+            return Ok(());
+        };
+        let is_lacking = |key: &&str| !manifest.annotations.iter().any(|it| it == key);
+        match selectors.annotations().find(is_lacking) {
+            None => Ok(()),
+            Some(key) => Err(CouldNotRun::Usage(format!(
+                "the file was saved without the annotation {key}; save again with the selectors of this audit"
+            ))),
+        }
     }
 
     /// Changes the state as if these nodes had died when the file was saved, and it were judged an
@@ -267,7 +296,9 @@ impl Saved {
 
     /// Reports whether the file has leases of nodes, or may have some.
     fn has_leases(&self) -> bool {
-        self.malformed::<RawLease>().next().is_some() || self.all().any(RawLease::is_of_node)
+        self.manifest.is_some()
+            || self.malformed::<RawLease>().next().is_some()
+            || self.all().any(RawLease::is_of_node)
     }
 
     /// Adds one object. Fails if it does not say its kind, or is a list itself.
@@ -278,6 +309,15 @@ impl Saved {
             return Err("a list inside another list");
         }
         match kind.as_str() {
+            SAVED if api_version.starts_with(OWN_GROUP) => {
+                if api_version != SAVED_VERSION {
+                    return Err("it is of another version of pod-reaper");
+                }
+                self.manifest = object(text);
+                if self.manifest.is_none() {
+                    return Err("a field of its Saved has an unexpected type");
+                }
+            }
             RawNode::KIND => self.keep::<RawNode>(api_version, text),
             RawLease::KIND => self.keep::<RawLease>(api_version, text),
             RawNamespace::KIND => self.keep::<RawNamespace>(api_version, text),
@@ -320,7 +360,7 @@ impl Saved {
             Err(cause) => cause,
         };
         self.malformed
-            .insert((T::KIND, Malformed::new(text, cause)));
+            .insert((T::KIND.to_owned(), Malformed::new(text, cause)));
     }
 
     /// Notes the version of an object, and whether another one was there. Returns its key.
@@ -340,7 +380,7 @@ impl Saved {
         key
     }
 
-    /// Names the objects that could not be read. A history is none of them: the report says that by itself.
+    /// Names the objects and kinds that could not be read. A history is none of them: the report says that by itself.
     fn errors(&self) -> BTreeSet<ReadError> {
         let errors = self.malformed.iter();
         let errors = errors.filter(|(kind, _)| *kind != RawConfigMap::KIND);
@@ -351,7 +391,13 @@ impl Saved {
                 cause: object.cause.clone(),
             }
         });
-        errors.collect()
+        let unread = self.manifest.iter().flat_map(|it| &it.unread);
+        let unread = unread.filter(|it| it.kind != RawConfigMap::KIND);
+        let unread = unread.map(|it| ReadError {
+            what: format!("all objects of the kind {}", it.kind),
+            cause: it.cause.clone(),
+        });
+        errors.chain(unread).collect()
     }
 
     fn object<T: Kind>(&self, namespace: &str, name: &str) -> Option<&T> {
@@ -381,16 +427,25 @@ impl Saved {
 
     /// Reports whether objects of the kind were saved, readable or not.
     fn is_saved<T: Kind>(&self) -> bool {
-        self.malformed::<T>().next().is_some() || self.all::<T>().next().is_some()
+        let is_read = |manifest: &RawSaved| manifest.has::<T>();
+        self.manifest.as_ref().is_some_and(is_read)
+            || self.malformed::<T>().next().is_some()
+            || self.all::<T>().next().is_some()
     }
 
     /// Fails if the file has no object of the kind, unless it may lack the kind: that does not show that the cluster has
     /// none.
     fn is_saved_or_may_lack<T: Kind>(&self) -> Result<(), Failure> {
+        let [_, plural] = T::API;
+        let unread = self.manifest.as_ref().and_then(RawSaved::unread::<T>);
+        if let Some(cause) = unread {
+            return Err(Failure::File(format!(
+                "the {plural} were not saved: {cause}"
+            )));
+        }
         if self.is_saved::<T>() || MAY_LACK.contains(&T::KIND) {
             return Ok(());
         }
-        let [_, plural] = T::API;
         Err(Failure::File(format!(
             "the file has no {plural}: they were not saved, or there are none"
         )))
@@ -399,6 +454,9 @@ impl Saved {
     /// Names the kinds that the file lacks, with the command that saves everything, as lines of text;
     /// none if the file is complete.
     fn unseen(&self, namespaces: &NamespaceFilter) -> Vec<String> {
+        if self.manifest.is_some() {
+            return Vec::new();
+        }
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
         let uses_claims = self.all().any(RawPod::uses_claims);
         let has_disks = self.all::<RawVolume>().any(RawVolume::may_be_disk);
@@ -525,9 +583,10 @@ impl Api for Saved {
         About {
             cluster_name: None,
             is_file: true,
+            is_part: self.manifest.is_none(),
             errors: self.errors(),
             unseen: self.unseen(namespaces),
-            lacks_namespaces: !self.is_saved::<RawNamespace>(),
+            lacks_namespaces: self.manifest.is_none() && !self.is_saved::<RawNamespace>(),
             lacks_leases: !self.has_leases(),
             at_given_time: self.at_given_time,
         }

@@ -44,7 +44,7 @@ impl<A: Api> Gathering<'_, A> {
         let claims = claims.await;
         let attached = self.facts.attachments.attached();
         let with_storage = due.into_iter().map(|pod| {
-            let storage = storage_of(&pod, &attached, &claims, reader.about.is_file);
+            let storage = storage_of(&pod, &attached, &claims, reader.about.is_part);
             (pod, storage)
         });
         let mut due = with_storage.collect_vec();
@@ -178,7 +178,7 @@ fn storage_of(
     pod: &PodFacts,
     attached: &Read<Attached<'_>>,
     claims: &BTreeMap<Key, ClaimRead>,
-    is_saved: bool,
+    is_part: bool,
 ) -> Storage {
     let attached = |volume: &VolumeFacts| {
         let key = (pod.node.as_deref()?, volume.name.as_str());
@@ -189,7 +189,7 @@ fn storage_of(
         let unread = || ClaimState::Unread(Unread("it was not looked up".to_owned())).into();
         let mut read = read.cloned().unwrap_or_else(unread);
         // Kubernetes keeps a PVC until the pods that use it have ended, so its absence shows what was saved.
-        if is_saved && read.state == ClaimState::Absent && !pod.finished() {
+        if is_part && read.state == ClaimState::Absent && !pod.finished() {
             read = ClaimState::Unread(Unread("the file does not have it".to_owned())).into();
         }
         let disk = read.bound().filter(|bound| bound.volume.driver.is_some());

@@ -65,7 +65,7 @@ fn every_command_of_the_pages_works_as_it_stands() {
             continue;
         }
         let workplace = workplace();
-        // Each page assumes an installation, no Job of another page, and a saved state.
+        // Each page assumes an installation, and no Job of another page.
         for before in [
             "scripts/deploy YOUR-REGISTRY/pod-reaper:0 prod-eu",
             "kubectl apply -k deploy/",
@@ -74,11 +74,6 @@ fn every_command_of_the_pages_works_as_it_stands() {
             let (success, says) = typed(&cluster, before, workplace.path());
             assert!(success, "{before}: {says}");
         }
-        fs::copy(
-            in_repository("tests/data/six-nodes.json"),
-            workplace.path().join("state.json"),
-        )
-        .unwrap();
         for command in commands {
             let (success, says) = typed(&cluster, &command, workplace.path());
             assert!(success, "{page}: {command}\n{says}");

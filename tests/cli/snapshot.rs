@@ -44,8 +44,9 @@ fn what_a_snapshot_lacks_is_named_with_the_command_that_saves_all() {
         let unseen = lacks.map(|lacks| {
             [
                 &format!("The file lacks: {lacks}. If they were not saved, save again:"),
-                "kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields",
-            ].map(str::to_owned)
+                "pod-reaper save",
+            ]
+            .map(str::to_owned)
         });
         let unseen = unseen.into_iter().flatten().collect::<Vec<_>>();
         assert_eq!(report["unseen"], json!(unseen), "{more} {args:?}");

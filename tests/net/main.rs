@@ -24,6 +24,7 @@ mod conditions;
 mod history;
 mod page;
 mod run;
+mod save;
 mod watched;
 
 use std::{
@@ -416,6 +417,75 @@ fn a_file_of_the_same_state_gives_the_same_plan() {
         );
     });
     println!("{pods} pods judged alike");
+}
+
+/// An audit of a saved cluster says what a dry run of the cluster says, but for where it looked.
+#[test]
+fn an_audit_of_a_saved_cluster_is_its_dry_run() {
+    let mut pods = 0;
+    for_every_seed(|seed| {
+        let plan = Plan::calm(seed).only_reads().looks_at_all();
+        let plan = plan.remembers_anything(seed);
+        let mut live = plan.clone().run().report.unwrap();
+        let mut file = plan.save_and_audit();
+        pods += all_pods(&live).count();
+        for report in [&mut live, &mut file] {
+            for key in ["mode", "cluster", "snapshot"] {
+                report[key] = Value::Null;
+            }
+            // An audit deletes nothing, so there is no outcome.
+            report["summary"]["outcomes"] = Value::Null;
+            for pod in report["pods"].as_array_mut().unwrap() {
+                pod["outcome"] = Value::Null;
+                pod["outcomeDetail"] = Value::Null;
+            }
+            // The cause also says that the file lacks it.
+            let unread = report["history"]["unread"].take();
+            report["history"]["unread"] = json!(unread.is_string());
+            let notices = report["notices"].as_array_mut().unwrap();
+            notices.retain(|notice| *notice != unread);
+        }
+        let keys = live.as_object().unwrap().keys();
+        let different = keys.filter(|key| live[*key] != file[*key]);
+        let different = different.map(|key| format!("{key}: {}\n{}", live[key], file[key]));
+        assert_eq!(
+            different.collect::<Vec<_>>(),
+            Vec::<String>::new(),
+            "{:?}",
+            plan.args
+        );
+    });
+    println!("{pods} pods reported alike");
+}
+
+/// If reads fail while a cluster is saved, an audit of the file reaps only pods that a run without failures does.
+#[test]
+fn a_read_that_fails_in_save_adds_no_reap() {
+    let (mut audited, mut lost) = (0, 0);
+    let enough = for_every_seed(|seed| {
+        let plan = Plan::calm(seed).only_reads().looks_at_all();
+        if plan.has_cap() {
+            // A pod that could not be read leaves its place under the cap to another one.
+            return;
+        }
+        let reaped = |report: &Value| {
+            let reaps = all_pods(report).filter(|pod| pod["verdict"] == "reap");
+            reaps
+                .map(|pod| pod["uid"].to_string())
+                .collect::<BTreeSet<_>>()
+        };
+        let calm = reaped(&plan.clone().run().report.unwrap());
+        let Some(faulty) = plan.save_with_faults_and_audit(seed) else {
+            return;
+        };
+        let faulty = reaped(&faulty);
+        let added = faulty.difference(&calm).collect::<Vec<_>>();
+        assert!(added.is_empty(), "{added:?} {:?}", plan.args);
+        audited += 1;
+        lost += usize::from(faulty != calm);
+    });
+    println!("{audited} files audited; in {lost} of them a fault kept a pod");
+    assert!(!enough || audited > 50 && lost > 10, "{audited} {lost}");
 }
 
 /// A command of ours, with blanks that are no spaces, letters that nobody sees, and those that steer a terminal.

@@ -36,7 +36,7 @@ const DELETED: &str = "deleted";
 #[derive(Clone)]
 pub struct Plan {
     seed: u64,
-    args: Vec<String>,
+    pub args: Vec<String>,
     choices: Choices,
     trouble: Trouble,
     /// How often the cluster changes, in a thousand requests.
@@ -44,7 +44,7 @@ pub struct Plan {
     objects: Vec<Value>,
     /// When SIGTERM arrives, in milliseconds.
     signal: Option<u64>,
-    history: Memory,
+    pub history: Memory,
 }
 
 /// The result of a run, with what the server saw.
@@ -112,7 +112,7 @@ impl Plan {
     /// Requests fail at random, or all of one kind do.
     pub fn with_faults(mut self, seed: u64) -> Self {
         let mut dice = dice(seed, 2);
-        let kinds = Kind::all();
+        let kinds = Kind::all(false);
         let always = dice.permille(400).then(|| {
             let kind = if dice.permille(500) {
                 Kind::Delete
@@ -244,7 +244,7 @@ impl Plan {
         (self.state().saved().clone(), pod)
     }
 
-    fn state(&self) -> Objects {
+    pub fn state(&self) -> Objects {
         let objects = self.objects.iter().cloned().chain(self.history.object());
         Objects::new(samples::NOW.parse().unwrap(), objects)
     }
@@ -256,11 +256,23 @@ impl Plan {
 
     /// Reports about the objects as a file, at that moment.
     pub fn audit_at(&self, now: &str) -> Value {
+        audit(&self.state().saved(), now, self.args_of_audit()).unwrap()
+    }
+
+    /// The options that an audit of a file takes.
+    pub fn args_of_audit(&self) -> Vec<String> {
         let mut args = self.args.clone();
         args.retain(|arg| {
             !["--yes", "--dry-run"].contains(&arg.as_str()) && !arg.starts_with("--deadline")
         });
-        audit(&self.state().saved(), now, args).unwrap()
+        args
+    }
+
+    /// Also looks at the pods of Ready nodes, as an audit of a file does.
+    pub fn looks_at_all(mut self) -> Self {
+        self.args.retain(|arg| arg != "--all");
+        self.args.push("--all".to_owned());
+        self
     }
 
     /// Changes the pod of that UID.

@@ -75,6 +75,8 @@ pub struct State<C: Cluster> {
     /// Requests that the program has no reason to send.
     pub not_understood: Vec<String>,
     pub most_at_once: usize,
+    /// Whether the program saves the cluster.
+    pub saves: bool,
     at_once: usize,
     began: Instant,
     fate: Box<dyn FnMut(&Request) -> Fate + Send>,
@@ -121,6 +123,7 @@ impl<C: Cluster> Server<C> {
             faults: BTreeSet::new(),
             not_understood: Vec::new(),
             most_at_once: 0,
+            saves: false,
             at_once: 0,
             began: Instant::now(),
             fate: Box::new(fate),
@@ -131,6 +134,12 @@ impl<C: Cluster> Server<C> {
     /// Sets the maximum number of objects on a page.
     pub fn page(self, most: usize) -> Self {
         self.lock().page = most;
+        self
+    }
+
+    /// Lets the program save the cluster.
+    pub fn saves(self) -> Self {
+        self.lock().saves = true;
         self
     }
 
@@ -188,7 +197,8 @@ impl<C: Cluster> State<C> {
         let number = self.requests.len();
         self.requests.push(sent.clone());
         let sent = format!("{} ms: {sent}", self.began.elapsed().as_millis());
-        let Some(request) = Request::read(number, parts, body) else {
+        let request = Request::read(number, parts, body);
+        let Some(request) = request.filter(|it| self.saves || !it.kind.is_only_of_save()) else {
             self.trace.push(sent.clone());
             self.not_understood.push(sent);
             return None;

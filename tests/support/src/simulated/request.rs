@@ -44,6 +44,11 @@ pub enum Kind {
     /// The history, and a write to it.
     History,
     Note,
+    /// Lists of whole objects that only `save` reads.
+    AllPods,
+    Claims,
+    Volumes,
+    StatefulSets,
 }
 
 #[derive(Debug, Clone)]
@@ -75,7 +80,7 @@ enum Form {
 }
 
 /// Each kind of request: its method and path, with a label selector if it has one, its form, and the kind of object.
-const KINDS: [(Kind, &str, Form, &str); 23] = {
+const KINDS: [(Kind, &str, Form, &str); 27] = {
     use Form::{List, Metadata, One, Rows};
     [
         (Kind::NodeRows, "GET /api/v1/nodes", Rows, "Node"),
@@ -181,12 +186,56 @@ const KINDS: [(Kind, &str, Form, &str); 23] = {
             One,
             "ConfigMap",
         ),
+        (Kind::AllPods, "GET /api/v1/pods", List, "Pod"),
+        (
+            Kind::Claims,
+            "GET /api/v1/persistentvolumeclaims",
+            List,
+            "PersistentVolumeClaim",
+        ),
+        (
+            Kind::Volumes,
+            "GET /api/v1/persistentvolumes",
+            List,
+            "PersistentVolume",
+        ),
+        (
+            Kind::StatefulSets,
+            "GET /apis/apps/v1/statefulsets",
+            List,
+            "StatefulSet",
+        ),
     ]
 };
 
 impl Kind {
-    pub fn all() -> [Self; 23] {
-        KINDS.map(|(kind, ..)| kind)
+    /// The kinds that `save` sends, or those that a run does.
+    pub fn all(of_save: bool) -> Vec<Self> {
+        let kinds = KINDS.iter().map(|(kind, ..)| *kind);
+        let is_its =
+            |kind: &Self| of_save && kind.is_of_save() || !of_save && !kind.is_only_of_save();
+        kinds.filter(is_its).collect()
+    }
+
+    /// Whether no run sends it.
+    pub(super) fn is_only_of_save(self) -> bool {
+        matches!(
+            self,
+            Self::AllPods | Self::Claims | Self::Volumes | Self::StatefulSets
+        )
+    }
+
+    fn is_of_save(self) -> bool {
+        self.is_only_of_save()
+            || matches!(
+                self,
+                Self::Nodes
+                    | Self::Namespaces
+                    | Self::Attachments
+                    | Self::Drivers
+                    | Self::OtherLeases
+                    | Self::History
+            )
     }
 
     fn form(self) -> Form {
@@ -316,10 +365,10 @@ impl Request {
             Kind::Pods | Kind::PodUids => {
                 selector.starts_with(SELECTS_NODE) || selector == UNFINISHED
             }
-            Kind::PodsIn | Kind::OtherLeases => selector.is_empty(),
+            Kind::PodsIn | Kind::OtherLeases | Kind::AllPods => selector.is_empty(),
             _ => true,
         };
-        let (kind, (namespace, name)) = places.next().filter(|(kind, _)| selects(*kind))?;
+        let (kind, (namespace, name)) = places.find(|(kind, _)| selects(*kind))?;
         let page = match query.get("continue") {
             None => None,
             Some(token) => {
