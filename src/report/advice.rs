@@ -708,16 +708,17 @@ impl Display for Nodes<'_> {
     }
 }
 
-/// Lists what to do about a run, its nodes and its pods, the most urgent first.
+/// Lists what to do about a run, its nodes and its pods, or about the one pod that somebody asked about, the most urgent first.
 pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
+    let is_run = survey.asked.is_none();
     let nodes = survey.nodes.iter().enumerate();
-    let nodes = nodes.flat_map(|(place, node)| {
-        let pods = node.pods.iter().map(|place| &survey.pods[*place]);
-        for_node(survey, place, &pods.collect_vec())
+    let nodes = nodes.flat_map(|(place, node)| match survey.shown_on(node) {
+        none if none.is_empty() && !is_run => Vec::new(),
+        pods => for_node(survey, place, &pods),
     });
-    let pods = survey.pods.iter().flat_map(|pod| for_pod(survey, pod));
-    let pods = pods.filter(|advice| !matches!(advice.what, What::NoTaint(_)));
-    let mut all = joined_up(nodes.chain(pods).chain(for_run(survey)));
+    let pods = survey.shown().iter().flat_map(|pod| for_pod(survey, pod));
+    let run = is_run.then(|| for_run(survey)).into_iter().flatten();
+    let mut all = joined_up(nodes.chain(pods).chain(run));
     // Data is given up one pod at a time: a page has the command only if one pod needs it.
     let given_up = all.iter().filter(|advice| advice.gives_up());
     let given_up = given_up.flat_map(|advice| &advice.pods.0).copied();
@@ -729,13 +730,6 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     }
     all.sort_by_key(|advice| advice.when() == When::Later);
     all
-}
-
-/// Lists what to do about one pod, and about its node because of the pod, the most urgent first.
-pub fn all_for<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> {
-    let node = pod.at.into_iter();
-    let node = node.flat_map(|place| for_node(survey, place, &[pod]));
-    joined_up(node.chain(for_pod(survey, pod)))
 }
 
 /// Sorts advice, and joins the same about several pods or nodes.
@@ -997,7 +991,7 @@ fn for_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> 
     }
     let is_at_rest = [ReasonCode::LocalVolume, ReasonCode::HostPath].contains(&pod.fate_code());
     let node = survey.node_of(pod).filter(|_| is_at_rest);
-    let node = node.filter(|node| node.is_suspect());
+    let node = node.filter(|node| survey.asked.is_some() && node.is_suspect());
     let why = node.and_then(|node| node.may_taint.as_ref().err());
     all.extend(why.filter(|why| **why != NoTaint::State).map(What::NoTaint));
     let all = all.into_iter();
@@ -1086,15 +1080,11 @@ fn for_tie<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, tie: &'a Tie) -> Optio
 }
 
 /// Says what must not be done to these pods and their nodes.
-pub fn never(survey: &Survey<'_>, pods: &[&PodView<'_>]) -> Vec<String> {
-    let of = |is: &dyn Fn(&PodView<'_>) -> bool| {
-        let pods = pods.iter().copied().filter(|pod| is(pod)).collect_vec();
-        Some(Pods(pods)).filter(|pods| !pods.0.is_empty())
-    };
+pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let is_alive = |pod: &PodView<'_>| {
         [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&pod.code())
     };
-    let members = of(&|pod| pod.code() == ReasonCode::EtcdMember);
+    let members = survey.select(|pod| pod.code() == ReasonCode::EtcdMember);
     let needs_you = |pod: &PodView<'_>| pod.fate == Verdict::Manual && !is_alive(pod);
     // The steps for these reasons delete the pod by hand.
     let by_hand = [ReasonCode::HostPath, ReasonCode::OwnerKind];
@@ -1102,7 +1092,7 @@ pub fn never(survey: &Survey<'_>, pods: &[&PodView<'_>]) -> Vec<String> {
         let mut codes = pod.reason.asks.iter().copied().chain([pod.fate_code()]);
         needs_you(pod) && !codes.any(|code| by_hand.contains(&code))
     };
-    let moves = of(&|pod| {
+    let moves = survey.select(|pod| {
         let node = survey.node_of(pod);
         pod.moves_a_volume() && node.is_some_and(NodeView::is_suspect)
     });
@@ -1118,9 +1108,9 @@ pub fn never(survey: &Survey<'_>, pods: &[&PodView<'_>]) -> Vec<String> {
             format!("power off {names} before you know that it is dead: the API server may need it.")
         }),
         option.map(|option| format!("set {option} or force-delete a pod before you know that these nodes are off.")),
-        of(&is_alive).map(|_| "force-delete pods on a machine that is alive: they would run twice.".to_owned()),
-        of(&is_kept).map(|pods| format!("force-delete pods that need you: {pods}.")),
-        of(&needs_you).map(|_| match &moves {
+        survey.select(is_alive).map(|_| "force-delete pods on a machine that is alive: they would run twice.".to_owned()),
+        survey.select(is_kept).map(|pods| format!("force-delete pods that need you: {pods}.")),
+        survey.select(needs_you).map(|_| match &moves {
             Some(_) => "strip a finalizer.".to_owned(),
             None => "strip a finalizer, or delete a VolumeAttachment.".to_owned(),
         }),

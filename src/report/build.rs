@@ -30,23 +30,15 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
         plan,
         ..
     } = run;
-    let asked = run.asked.as_ref().map(|pod| (pod, survey.asked()));
     let all = survey.pods.iter().map(|pod| (&pod.judged.pod.uid, pod));
     let all = all.collect::<BTreeMap<_, _>>();
     let longest_first = plan
         .pods
         .iter()
         .filter_map(|it| all.get(&it.pod.uid).copied());
-    let selected = match asked {
-        Some((_, pod)) => pod.into_iter().collect_vec(),
-        None => survey.terminating().collect(),
-    };
-    let mut nodes = survey
-        .nodes
-        .iter()
-        .filter_map(|it| node(survey, it))
-        .collect_vec();
-    nodes.retain(|node| asked.is_none_or(|(pod, _)| pod.node.as_ref() == Some(&node.name)));
+    let asked = survey.asked;
+    let is_asked = |node: &NodeEntry| asked.is_none_or(|pod| pod.node.as_ref() == Some(&node.name));
+    let nodes = || survey.nodes.iter().filter_map(|it| node(survey, it));
     let limits = survey.limits.iter().map(|limit| limit.state());
     Report {
         version: VERSION,
@@ -71,36 +63,23 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
             held: survey.terminating().filter(|pod| pod.is_held()).count(),
         }),
         headline: match asked {
-            Some((pod, _)) => explained::headline(survey, pod),
+            Some(pod) => explained::headline(survey, pod),
             None => head::headline(survey),
         },
-        data: match asked {
-            Some((_, pod)) => pod.and_then(explained::data).into_iter().collect(),
-            None => head::data(survey),
-        },
-        next: match asked {
-            Some((_, pod)) => pod.map(explained::by_itself).into_iter().collect(),
-            None => head::next(survey),
-        },
-        steps: match asked {
-            Some((_, pod)) => pod.map_or_else(Vec::new, |pod| page::steps_of_one(survey, pod)),
-            None => page::steps(survey),
-        },
-        never: advice::never(survey, &selected),
+        data: head::data(survey),
+        next: head::next(survey),
+        steps: page::steps(survey),
+        never: advice::never(survey),
         summary: Summary {
             nodes: facts.node_count,
-            nodes_not_ready: survey
-                .nodes
-                .iter()
-                .filter_map(|it| node(survey, it))
-                .count(),
-            pods: selected.len(),
-            verdicts: tally(Verdict::ALL, selected.iter().map(|pod| pod.verdict())),
+            nodes_not_ready: nodes().count(),
+            pods: survey.terminating().count(),
+            verdicts: tally(Verdict::ALL, survey.terminating().map(PodView::verdict)),
             outcomes: tally(OutcomeCode::ALL, run.outcomes.values().map(Outcome::code)),
         },
-        nodes,
+        nodes: nodes().filter(is_asked).collect(),
         pods: match asked {
-            Some((pod, _)) => vec![explained::entry(survey, pod)],
+            Some(pod) => vec![explained::entry(survey, pod)],
             None => longest_first.map(entry).collect(),
         },
         not_evicted: match asked {
@@ -114,10 +93,10 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
             Some(_) => Vec::new(),
             None => head::notices(survey),
         },
-        explained: asked.map(|(pod, _)| Explained {
+        explained: asked.map(|pod| Explained {
             phase: pod.phase.clone(),
             created: pod.created,
-            rules: explained::rules(survey, pod),
+            rules: explained::rules(survey),
         }),
         exit: survey.exit(),
     }

@@ -22,7 +22,7 @@ use crate::{
 impl<'a> Survey<'a> {
     /// Lists the pods of which `is` holds; `None` if there are none.
     pub fn select(&'a self, is: impl Fn(&PodView<'a>) -> bool) -> Option<Pods<'a>> {
-        let pods = self.pods.iter().filter(|pod| is(pod)).collect_vec();
+        let pods = self.shown().iter().filter(|pod| is(pod)).collect_vec();
         (!pods.is_empty()).then_some(Pods(pods))
     }
 
@@ -35,7 +35,7 @@ impl<'a> Survey<'a> {
         &'a self,
         moment: impl Fn(&PodView<'a>) -> Option<Timestamp>,
     ) -> Option<(String, Pods<'a>)> {
-        let first = self.pods.iter().filter_map(&moment).min()?;
+        let first = self.shown().iter().filter_map(&moment).min()?;
         Some((clock(first), self.select(|pod| moment(pod).is_some())?))
     }
 
@@ -481,7 +481,8 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         survey.select(is_unread).map(|pods| format!("Not known: the PVCs of these pods were not read: {pods}.")),
     ];
     let mut texts = texts.into_iter().flatten().collect_vec();
-    if texts.is_empty() {
+    // A question reads no history.
+    if texts.is_empty() && survey.asked.is_none() {
         let others = if survey.settings.namespaces.selects_all() {
             ""
         } else {
@@ -505,9 +506,16 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
 
 /// Says what happens by itself, and when.
 pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
-    let waiting = survey.pods.iter().filter(|pod| pod.judged.limit.is_some());
-    let due = counted(waiting.count(), "pod is due", "pods are due");
-    let by_limit = survey.limit().map(|limit| match limit {
+    let waiting = survey
+        .shown()
+        .iter()
+        .filter(|pod| pod.judged.limit.is_some());
+    let waiting = waiting.count();
+    let due = counted(waiting, "pod is due", "pods are due");
+    let limit = survey
+        .limit()
+        .filter(|_| survey.asked.is_none() || waiting > 0);
+    let by_limit = limit.map(|limit| match limit {
         Limit::MassOutage(_) => format!(
             "Nothing by itself while {}% of the nodes are down; {due}. Below that, a run deletes, unless nodes failed together.",
             survey.settings.limits.max_not_ready_percent

@@ -9,7 +9,7 @@ use super::{
     NAMED, NAMES,
     advice::{self, Advice, Pods, When, clock},
     document::{Document, Kind, Line, Section, Step, Tone},
-    head,
+    explained, head,
     survey::{PodView, SecondWriter, State, Survey},
 };
 use crate::{
@@ -28,32 +28,38 @@ const FEW: usize = 10;
 /// Names that belong together, with what they have in common.
 type Group = (String, Vec<String>);
 
-/// Returns the document of a run.
+/// Returns the document of a run, or about the one pod that somebody asked about.
 pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
-    let pods = survey.pods.iter().collect_vec();
     let of = |heading, tone, texts| Section::of_texts(Kind::Head, heading, tone, texts);
-    let mut sections = vec![
-        of("NOTE", Tone::Bad, head::notes(survey)),
-        of("HELD", Tone::Bad, head::held(survey)),
-        of("DONE", Tone::Good, head::done(survey)),
-        of("DATA", Tone::Bad, head::data(survey)),
-        of("NEXT", Tone::Plain, head::next(survey)),
-    ];
+    let mut sections = match survey.asked {
+        Some(pod) => explained::head(survey, pod),
+        None => vec![
+            of("NOTE", Tone::Bad, head::notes(survey)),
+            of("HELD", Tone::Bad, head::held(survey)),
+            of("DONE", Tone::Good, head::done(survey)),
+            of("DATA", Tone::Bad, head::data(survey)),
+            of("NEXT", Tone::Plain, head::next(survey)),
+        ],
+    };
     sections.extend(to_do(survey, steps(survey)));
-    sections.push(never(survey, &pods));
-    sections.extend(lists(survey));
-    let notices = head::notices(survey);
-    sections.push(Section::of_texts(
-        Kind::List,
-        "WORTH KNOWING",
-        Tone::Plain,
-        notices,
-    ));
+    let never = joined(advice::never(survey), " Never ");
+    sections.push(Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, never));
+    sections.extend(match survey.asked {
+        Some(_) => explained::lists(survey),
+        None => lists(survey),
+    });
     sections.push(Section::not_seen(survey.unseen));
-    sections.push(foot(survey));
+    sections.extend(survey.asked.is_none().then(|| foot(survey)));
+    let headline = match survey.asked {
+        Some(pod) => explained::headline(survey, pod),
+        None => head::headline(survey),
+    };
     Document {
-        title: head::title(survey),
-        headline: head::headline(survey),
+        title: match survey.asked {
+            Some(_) => headline.clone(),
+            None => head::title(survey),
+        },
+        headline,
         about: about(survey),
         sections,
     }
@@ -70,6 +76,10 @@ fn about(survey: &Survey<'_>) -> String {
     let task = &survey.settings.task;
     let file = prefixed(" of ", task.snapshot().filter(|file| file != "-"));
     match task.mode() {
+        _ if survey.asked.is_some() => {
+            let source = prefixed(" from ", task.snapshot());
+            format!("EXPLAIN{source} at {at}")
+        }
         Mode::Snapshot => format!("AUDIT{file}{place} at {at}{exit}"),
         Mode::DryRun => format!("DRY RUN{place} {at}, nothing was changed{exit}"),
         Mode::Delete if survey.acted => format!("RUN{place} {at}{exit}"),
@@ -119,12 +129,6 @@ pub fn steps<'a>(survey: &'a Survey<'a>) -> Vec<Step> {
     steps
 }
 
-/// Returns the steps about one pod, and about its node because of the pod.
-pub fn steps_of_one<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Step> {
-    let all = advice::all_for(survey, pod);
-    all.iter().map(|advice| step(survey, advice)).collect()
-}
-
 /// Spells a thing to do.
 fn step(survey: &Survey<'_>, advice: &Advice<'_>) -> Step {
     let command = advice.command(survey);
@@ -142,7 +146,10 @@ fn step(survey: &Survey<'_>, advice: &Advice<'_>) -> Step {
 fn to_do(survey: &Survey<'_>, steps: Vec<Step>) -> [Section; 2] {
     let [mut now, later] = Section::of_steps("NOW", steps);
     let down = survey.down();
-    if now.lines.is_empty() && down.keys().any(|state| **state != State::Gone) {
+    if now.lines.is_empty()
+        && survey.asked.is_none()
+        && down.keys().any(|state| **state != State::Gone)
+    {
         let waits = if later.lines.is_empty() {
             ""
         } else {
@@ -152,12 +159,6 @@ fn to_do(survey: &Survey<'_>, steps: Vec<Step>) -> [Section; 2] {
             .push(Line::Text(format!("Nothing, as far as was read.{waits}")));
     }
     [now, later]
-}
-
-/// Returns the section of what must not be done to these pods and their nodes.
-pub fn never(survey: &Survey<'_>, pods: &[&PodView<'_>]) -> Section {
-    let texts = joined(advice::never(survey, pods), " Never ");
-    Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, texts)
 }
 
 /// Lists nodes and pods, those that were deleted first.
@@ -204,6 +205,12 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         rows("LEFT ALONE", NAMES, &left_alone, |pod| {
             prefixed(" on ", pod.judged.pod.node.as_ref()) + &code(pod)
         }),
+        Section::of_texts(
+            Kind::List,
+            "WORTH KNOWING",
+            Tone::Plain,
+            head::notices(survey),
+        ),
     ]);
     lists
 }
@@ -273,7 +280,7 @@ fn to_come<'a>(survey: &'a Survey<'a>) -> Section {
 
 /// Lists the active pods that a deleted pod controls, which are deleted with it.
 fn goes_too(survey: &Survey<'_>) -> Section {
-    let owners = survey.pods.iter().filter(|pod| pod.is_reaped());
+    let owners = survey.shown().iter().filter(|pod| pod.is_reaped());
     let owned = owners.filter_map(|pod| Some((pod.name(), survey.owned_by(pod)?.clone())));
     let owned = owned.collect_vec();
     let count = owned.iter().map(|(_, names)| names.len()).sum();
@@ -282,7 +289,7 @@ fn goes_too(survey: &Survey<'_>) -> Section {
 
 fn afterwards(survey: &Survey<'_>) -> Section {
     let pods = survey
-        .pods
+        .shown()
         .iter()
         .filter(|pod| pod.trace != Some(Trace::Untouched));
     let notes = pods.filter_map(|pod| Some((pod.note.as_ref()?, pod)));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Document, Report, advice, build, explained, page, survey::Survey};
+use super::{Document, Report, advice, build, page, survey::Survey};
 use crate::{
     exit::Exit,
     facts::{ClusterFacts, PodFacts, Uid},
@@ -54,11 +54,7 @@ impl<'a> RunRecord<'a> {
 impl RunRecord<'_> {
     /// Returns the report for people.
     pub fn document(&self) -> Document {
-        let survey = &Survey::of(self);
-        match &self.asked {
-            Some(pod) => explained::document(survey, pod),
-            None => page::document(survey),
-        }
+        page::document(&Survey::of(self))
     }
 
     /// Returns the report as JSON.

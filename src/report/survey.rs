@@ -3,7 +3,7 @@
 //! Nothing else in the report reads the facts, the plan, the outcomes or the history. What was not read is a variant or
 //! an error, so that no sentence can take it for none.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use derive_more::Display;
 use itertools::Itertools as _;
@@ -59,6 +59,10 @@ pub struct Survey<'a> {
     pub nodes: Vec<NodeView<'a>>,
     /// The Terminating pods, and those that Kubernetes has not evicted yet, the worst damage first.
     pub pods: Vec<PodView<'a>>,
+    /// The pod that somebody asked about.
+    pub asked: Option<&'a PodFacts>,
+    /// The places of the pods that the report is about.
+    shown: Range<usize>,
     /// All nodes of the cluster.
     pub node_count: usize,
     /// What could not be read, one for each cause.
@@ -267,6 +271,14 @@ impl<'a> Survey<'a> {
         let named = run.settings.cluster_name.as_deref();
         let mut limits = plan.pods.iter().filter_map(|it| it.limit.as_ref());
         let lacks_room = limits.find(|limit| limit.code() == ReasonCode::NoRoom);
+        let is_selected = |pod: &PodFacts| run.settings.namespaces.matches(&pod.namespace);
+        let shown = run.asked.as_ref().map_or(0..pods.len(), |asked| {
+            let is_shown = |pod: &PodView<'_>| pod.is_evicted && pod.judged.pod.uid == asked.uid;
+            let place = pods.iter().position(is_shown);
+            place
+                .filter(|_| is_selected(asked))
+                .map_or(0..0, |at| at..at + 1)
+        });
         Self {
             settings: run.settings,
             now: facts.now,
@@ -285,6 +297,8 @@ impl<'a> Survey<'a> {
             suspects: nodes.iter().filter(|node| node.is_suspect()).count(),
             nodes,
             pods,
+            asked: run.asked.as_ref(),
+            shown,
             node_count: facts.node_count,
             gaps: gaps(facts),
             unread_attachments: facts.attachments.0.as_ref().err(),
@@ -379,31 +393,33 @@ impl<'a> Survey<'a> {
         PodContext::of(facts, policy, &judged.pod, judged.storage.as_ref()).evaluate()
     }
 
-    /// Returns the pod that somebody asked about, unless a filter leaves it out.
-    pub fn asked(&self) -> Option<&PodView<'a>> {
-        let asked = self.run.asked.as_ref()?;
-        let is_asked = |pod: &&PodView<'_>| pod.judged.pod.uid == asked.uid;
-        let is_selected = self.settings.namespaces.matches(&asked.namespace);
-        self.terminating().find(is_asked).filter(|_| is_selected)
+    /// Lists the pods that the report is about: all, or the one that somebody asked about, unless a filter leaves it out.
+    pub fn shown(&self) -> &[PodView<'a>] {
+        &self.pods[self.shown.clone()]
+    }
+
+    /// Lists the pods of that node that the report is about.
+    pub fn shown_on(&self, node: &NodeView<'_>) -> Vec<&PodView<'a>> {
+        let places = node.pods.iter().filter(|place| self.shown.contains(place));
+        places.map(|place| &self.pods[*place]).collect()
+    }
+
+    /// Returns the Terminating pod with the UID of the one that somebody asked about, also if a filter leaves it out.
+    pub fn terminating_asked(&self) -> Option<&PodView<'a>> {
+        let is_asked =
+            |pod: &&PodView<'_>| Some(&pod.judged.pod.uid) == self.asked.map(|it| &it.uid);
+        self.pods.iter().filter(|pod| pod.is_evicted).find(is_asked)
     }
 
     /// Returns the exit code. That of a question differs from 0 only if something could not be read.
     pub fn exit(&self) -> Exit {
-        if self.run.asked.is_some() {
-            let is_unread = |pod: &PodView<'_>| pod.code() == ReasonCode::FactsUnread;
-            let is_unread = self.asked().is_some_and(is_unread) || !self.errors.is_empty();
-            return if is_unread {
-                Exit::Incomplete
-            } else {
-                Exit::Done
-            };
-        }
+        let is_run = self.asked.is_none();
         let rings = || advice::all(self).iter().any(|advice| advice.rings(self));
         let any = |is: fn(&PodView<'_>) -> bool| self.terminating().any(is);
         let failed = |pod: &PodView<'_>| pod.outcome_code().is_some_and(OutcomeCode::is_failure);
-        if self.settings.exit_on_manual && rings() {
+        if is_run && self.settings.exit_on_manual && rings() {
             Exit::Manual
-        } else if any(|pod| pod.is_held() && pod.code() != ReasonCode::FactsUnread) {
+        } else if is_run && any(|pod| pod.is_held() && pod.code() != ReasonCode::FactsUnread) {
             Exit::Held
         } else if !self.errors.is_empty()
             || any(|pod| pod.code() == ReasonCode::FactsUnread)
@@ -415,9 +431,9 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Lists the Terminating pods.
+    /// Lists the Terminating pods that the report is about.
     pub fn terminating(&self) -> impl Iterator<Item = &PodView<'a>> {
-        self.pods.iter().filter(|pod| pod.is_evicted)
+        self.shown().iter().filter(|pod| pod.is_evicted)
     }
 }
 
