@@ -17,16 +17,21 @@ use crate::{
 /// Returns the exit code: the run's own, or `Exit::Incomplete` if that is more severe and the report could not be
 /// written.
 pub async fn write(run: &RunRecord<'_>, form: &OutputFormats, stop: &Stop) -> Exit {
-    let exit = run.exit();
     let OutputFormats {
         output, log_format, ..
     } = *form;
-    let report = match output {
-        Output::Json => Either::Left(run.report()),
-        // A user who has just declined at the terminal has seen enough.
-        Output::Text if run.declined && io::stdout().is_terminal() => Either::Right(String::new()),
-        Output::Text => Either::Right(text::write(&run.document(), terminal::screen())),
-        Output::Html => Either::Right(html::write(&run.document())),
+    let (exit, report) = if output == Output::Json {
+        let report = run.report();
+        (report.exit, Either::Left(report))
+    } else {
+        let page = run.document();
+        let text = match output {
+            // A user who has just declined at the terminal has seen enough.
+            Output::Text if run.declined && io::stdout().is_terminal() => String::new(),
+            Output::Text => text::write(&page, terminal::screen()),
+            _ => html::write(&page),
+        };
+        (page.exit, Either::Right(text))
     };
     stop.reported();
     let written = tokio::task::spawn_blocking(move || {

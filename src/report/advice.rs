@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     codes::codes,
+    exit::Exit,
     facts::{KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, Uid, is_held_until_the_end},
     history::{NodeState, Reaped, RememberedSet},
     judge::{Cause, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
@@ -605,7 +606,7 @@ impl<'a> Advice<'a> {
                 let then_on = if needs.disk { ", then on again: its disk keeps its data" } else { "" };
                 let confirmed = if needs.mark { ", and confirm" } else { then_on };
                 let moves = *volumes != Volumes::Stay;
-                let comes = matches!(volumes, Volumes::MoveAfterRun { .. });
+                let comes = matches!(volumes, Volumes::MoveAfterRun(_));
                 let mut cases = Vec::new();
                 // Later, the step itself says what to do with a machine that runs.
                 if comes || !moves {
@@ -682,7 +683,7 @@ impl Display for Pods<'_> {
             return write!(f, "{}", pods.iter().map(|pod| pod.name()).format(", "));
         }
         write!(f, "{} pods", pods.len())?;
-        let mut alike = pods.iter().map(|pod| (pod.fate, pod.fate_code()));
+        let mut alike = pods.iter().map(|pod| (pod.fate, pod.fate_code));
         match alike.all_equal_value() {
             Ok((Verdict::Manual, code)) => write!(f, " [{code}]"),
             _ => Ok(()),
@@ -858,6 +859,24 @@ fn reach<'a>(survey: &Survey<'a>, nodes: Vec<&'a str>) -> Advice<'a> {
     }
 }
 
+/// Returns the exit code of a run with `all` this advice. That of a question differs from 0 only if something could not be
+/// read.
+pub fn exit(survey: &Survey<'_>, all: &[Advice<'_>]) -> Exit {
+    let is_run = survey.asked.is_none();
+    let any = |is: fn(&PodView<'_>) -> bool| survey.terminating().any(is);
+    let is_unread = |pod: &PodView<'_>| pod.code() == ReasonCode::FactsUnread;
+    let failed = |pod: &PodView<'_>| pod.outcome_code().is_some_and(OutcomeCode::is_failure);
+    if is_run && survey.settings.exit_on_manual && all.iter().any(|it| it.rings(survey)) {
+        Exit::Manual
+    } else if is_run && any(|pod| pod.is_held() && pod.code() != ReasonCode::FactsUnread) {
+        Exit::Held
+    } else if !survey.errors.is_empty() || any(is_unread) || any(failed) {
+        Exit::Incomplete
+    } else {
+        Exit::Done
+    }
+}
+
 /// Lists the nodes whose machines have to be looked at before something is harmed, each with what to do.
 pub fn to_look_at(survey: &Survey<'_>) -> Vec<(String, String)> {
     let looks = all(survey).into_iter().filter(|advice| {
@@ -985,11 +1004,11 @@ fn for_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> 
     }
     let is_said_of_node = pod.wants_node_off()
         && survey.node_of(pod).is_some_and(NodeView::is_suspect)
-        || [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&pod.fate_code());
+        || [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&pod.fate_code);
     if all.is_empty() && !pod.asks().is_empty() && !is_said_of_node {
-        all.push(What::SeeWhy(pod.fate_code()));
+        all.push(What::SeeWhy(pod.fate_code));
     }
-    let is_at_rest = [ReasonCode::LocalVolume, ReasonCode::HostPath].contains(&pod.fate_code());
+    let is_at_rest = [ReasonCode::LocalVolume, ReasonCode::HostPath].contains(&pod.fate_code);
     let node = survey.node_of(pod).filter(|_| is_at_rest);
     let node = node.filter(|node| survey.asked.is_some() && node.is_suspect());
     let why = node.and_then(|node| node.may_taint.as_ref().err());
@@ -1089,7 +1108,7 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     // The steps for these reasons delete the pod by hand.
     let by_hand = [ReasonCode::HostPath, ReasonCode::OwnerKind];
     let is_kept = |pod: &PodView<'_>| {
-        let mut codes = pod.reason.asks.iter().copied().chain([pod.fate_code()]);
+        let mut codes = pod.reason.asks.iter().copied().chain([pod.fate_code]);
         needs_you(pod) && !codes.any(|code| by_hand.contains(&code))
     };
     let moves = survey.select(|pod| {
@@ -1163,10 +1182,10 @@ fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> Stri
             "{head} {spot} before {}{unless}. From then on, {can_write}. Waiting for {nodes} is no longer safe.",
             clock(at)
         ),
-        Volumes::MoveAfterRun { from: Some(at), .. } => {
+        Volumes::MoveAfterRun(Some(at)) => {
             format!("Look at the console of {spot} before {}.", clock(at))
         }
-        Volumes::MoveAfterRun { from: None, .. } => {
+        Volumes::MoveAfterRun(None) => {
             format!("Look at the console of {spot} before the next run.")
         }
         Volumes::Stay => format!("Look at the console of {spot}."),

@@ -37,6 +37,7 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
         .iter()
         .filter_map(|it| all.get(&it.pod.uid).copied());
     let asked = survey.asked;
+    let advised = advice::all(survey);
     let is_asked = |node: &NodeEntry| asked.is_none_or(|pod| pod.node.as_ref() == Some(&node.name));
     let nodes = || survey.nodes.iter().filter_map(|it| node(survey, it));
     let limits = survey.limits.iter().map(|limit| limit.state());
@@ -68,7 +69,7 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
         },
         data: head::data(survey),
         next: head::next(survey),
-        steps: page::steps(survey),
+        steps: page::steps(survey, &advised),
         never: advice::never(survey),
         summary: Summary {
             nodes: facts.node_count,
@@ -98,7 +99,7 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
             created: pod.created,
             rules: explained::rules(survey),
         }),
-        exit: survey.exit(),
+        exit: advice::exit(survey, &advised),
     }
 }
 

@@ -1,7 +1,10 @@
 //! The document: what a report says to people, before it becomes text or HTML.
 
 use super::advice::{Harm, When};
-use crate::codes::{codes, entry};
+use crate::{
+    codes::{codes, entry},
+    exit::Exit,
+};
 
 /// A report for people. Every writer shows all of it, in this order.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -14,6 +17,7 @@ pub struct Document {
     pub about: String,
     /// The sections, the most urgent first. None is empty.
     pub sections: Vec<Section>,
+    pub exit: Exit,
 }
 
 /// A heading with what stands under it.

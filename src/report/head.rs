@@ -78,7 +78,7 @@ fn deadline(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<Timestamp> {
         .filter(|node| node.is_suspect() && node.held.is_none());
     let times = nodes.filter_map(|node| match node.volumes {
         Volumes::MoveAt(at) => Some(at),
-        Volumes::MoveAfterRun { from, .. } => from,
+        Volumes::MoveAfterRun(from) => from,
         _ => None,
     });
     times.filter(|at| *at > survey.now).min()
@@ -412,7 +412,7 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         |pod: &PodView<'_>| moves(pod, SecondWriter::AfterSixMinutes) && pod.attached.is_err();
     let is_share = |pod: &PodView<'_>| moves(pod, SecondWriter::AtTheDelete);
     let is_live = |pod: &PodView<'_>| {
-        [ReasonCode::KubeletAlive, ReasonCode::EtcdMember].contains(&pod.fate_code())
+        [ReasonCode::KubeletAlive, ReasonCode::EtcdMember].contains(&pod.fate_code)
     };
     let unverified = |pod: &PodView<'_>| {
         pod.fate == Verdict::Manual && !pod.is_local() && asks(pod, ReasonCode::VolumeUnverified)

@@ -30,6 +30,8 @@ type Group = (String, Vec<String>);
 
 /// Returns the document of a run, or about the one pod that somebody asked about.
 pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
+    let all = advice::all(survey);
+    let exit = advice::exit(survey, &all);
     let of = |heading, tone, texts| Section::of_texts(Kind::Head, heading, tone, texts);
     let mut sections = match survey.asked {
         Some(pod) => explained::head(survey, pod),
@@ -41,7 +43,7 @@ pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
             of("NEXT", Tone::Plain, head::next(survey)),
         ],
     };
-    sections.extend(to_do(survey, steps(survey)));
+    sections.extend(to_do(survey, steps(survey, &all)));
     let never = joined(advice::never(survey), " Never ");
     sections.push(Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, never));
     sections.extend(match survey.asked {
@@ -60,16 +62,17 @@ pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
             None => head::title(survey),
         },
         headline,
-        about: about(survey),
+        about: about(survey, exit),
         sections,
+        exit,
     }
     .without_empty()
 }
 
-fn about(survey: &Survey<'_>) -> String {
+fn about(survey: &Survey<'_>, exit: Exit) -> String {
     let at = head::dated(survey.now);
     let place = prefixed(" ", survey.place);
-    let exit = match survey.exit() {
+    let exit = match exit {
         Exit::Done => String::new(),
         exit => format!(", exit {}", exit.code()),
     };
@@ -89,8 +92,7 @@ fn about(survey: &Survey<'_>) -> String {
 
 /// Returns the steps of a page, as many as fit: what cannot wait is first, and the last names what is left over. A namespace
 /// with many steps hides none of another: the first of each fit before the second of any.
-pub fn steps<'a>(survey: &'a Survey<'a>) -> Vec<Step> {
-    let all = advice::all(survey);
+pub fn steps(survey: &Survey<'_>, all: &[Advice<'_>]) -> Vec<Step> {
     let most = if all.len() > STEPS { STEPS - 1 } else { STEPS };
     let mut of_namespace = BTreeMap::<_, usize>::new();
     let turns = all.iter().enumerate().map(|(place, advice)| {
@@ -165,7 +167,7 @@ fn to_do(survey: &Survey<'_>, steps: Vec<Step>) -> [Section; 2] {
 fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
     let select =
         |is: &dyn Fn(&PodView<'_>) -> bool| survey.select(|pod| is(pod)).unwrap_or_default();
-    let is_alive = |pod: &PodView<'_>| pod.fate_code() == ReasonCode::KubeletAlive;
+    let is_alive = |pod: &PodView<'_>| pod.fate_code == ReasonCode::KubeletAlive;
     let is_held =
         |pod: &PodView<'_>| pod.is_held() || pod.fate == Verdict::Wait && pod.from.is_some();
     let (held, alive) = (select(&is_held), select(&is_alive));
@@ -356,7 +358,7 @@ fn rows(
 }
 
 fn code(pod: &PodView<'_>) -> String {
-    format!(" [{}]", pod.fate_code())
+    format!(" [{}]", pod.fate_code)
 }
 
 /// Cuts a list of names that cannot hurt.

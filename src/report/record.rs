@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::{Document, Report, advice, build, page, survey::Survey};
 use crate::{
-    exit::Exit,
     facts::{ClusterFacts, PodFacts, Uid},
     history::{History, Notebook},
     judge::Plan,
@@ -65,10 +64,5 @@ impl RunRecord<'_> {
     /// Lists the nodes whose machines have to be looked at before something is harmed, each with what to do.
     pub(crate) fn to_look_at(&self) -> Vec<(String, String)> {
         advice::to_look_at(&Survey::of(self))
-    }
-
-    /// Returns the exit code.
-    pub fn exit(&self) -> Exit {
-        Survey::of(self).exit()
     }
 }

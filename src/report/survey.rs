@@ -9,9 +9,8 @@ use derive_more::Display;
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{advice, record::RunRecord};
+use super::record::RunRecord;
 use crate::{
-    exit::Exit,
     facts::{
         Attached, Attachment, ClusterFacts, HANGS, KubeletSays, LeafKind, NodeFacts, Place,
         PodFacts, Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded, Unread, VolumeFacts,
@@ -135,12 +134,8 @@ pub enum Volumes {
     /// What earlier runs deleted there is not known.
     MayHaveMoved,
     MoveAt(Timestamp),
-    /// A run moves one: the next one, or one from that time on. A volume that nothing attaches has its second writer at
-    /// the delete, the others six minutes later.
-    MoveAfterRun {
-        from: Option<Timestamp>,
-        at_once: bool,
-    },
+    /// A run moves one: the next one, or one from that time on.
+    MoveAfterRun(Option<Timestamp>),
     /// No run moves one.
     Stay,
 }
@@ -185,7 +180,8 @@ pub struct PodView<'a> {
     pub overdue: SignedDuration,
     /// What to remember once it is reaped.
     pub note: Option<String>,
-    code: [ReasonCode; 1],
+    /// The code of the reason for its fate.
+    pub fate_code: ReasonCode,
 }
 
 /// What could not be read because of one cause.
@@ -411,26 +407,6 @@ impl<'a> Survey<'a> {
         self.pods.iter().filter(|pod| pod.is_evicted).find(is_asked)
     }
 
-    /// Returns the exit code. That of a question differs from 0 only if something could not be read.
-    pub fn exit(&self) -> Exit {
-        let is_run = self.asked.is_none();
-        let rings = || advice::all(self).iter().any(|advice| advice.rings(self));
-        let any = |is: fn(&PodView<'_>) -> bool| self.terminating().any(is);
-        let failed = |pod: &PodView<'_>| pod.outcome_code().is_some_and(OutcomeCode::is_failure);
-        if is_run && self.settings.exit_on_manual && rings() {
-            Exit::Manual
-        } else if is_run && any(|pod| pod.is_held() && pod.code() != ReasonCode::FactsUnread) {
-            Exit::Held
-        } else if !self.errors.is_empty()
-            || any(|pod| pod.code() == ReasonCode::FactsUnread)
-            || any(failed)
-        {
-            Exit::Incomplete
-        } else {
-            Exit::Done
-        }
-    }
-
     /// Lists the Terminating pods that the report is about.
     pub fn terminating(&self) -> impl Iterator<Item = &PodView<'a>> {
         self.shown().iter().filter(|pod| pod.is_evicted)
@@ -564,8 +540,10 @@ impl Volumes {
         let (done, ahead) = pods.filter(moves).partition::<Vec<_>, _>(|pod| {
             was_acted_on && pod.trace.is_some_and(Trace::may_be_gone)
         });
-        let is_at_once = |pod: &&PodView<'_>| pod.second_writer == SecondWriter::AtTheDelete;
-        if done.iter().any(is_at_once) {
+        if done
+            .iter()
+            .any(|pod| pod.second_writer == SecondWriter::AtTheDelete)
+        {
             return Self::MovedAt(now);
         }
         match ahead.iter().map(|pod| pod.from).min() {
@@ -573,10 +551,7 @@ impl Volumes {
                 Self::MoveAt(now.saturating_add(DETACH_TIME_LIMIT).unwrap_or(now))
             }
             None => Self::Stay,
-            Some(from) => Self::MoveAfterRun {
-                from,
-                at_once: ahead.iter().any(is_at_once),
-            },
+            Some(from) => Self::MoveAfterRun(from),
         }
     }
 }
@@ -606,6 +581,7 @@ impl<'a> PodView<'a> {
         let fate = foreseen.map_or_else(|| judged.verdict(), Foreseen::verdict);
         let reason = foreseen.map_or(&judged.reason, |it| &it.reason);
         let mut claims = storage.into_iter().flat_map(Storage::claims);
+        let is_kept = claims.all(|claim| claim.read.deletion.is_none());
         let mut this = Self {
             judged,
             reason,
@@ -621,14 +597,12 @@ impl<'a> PodView<'a> {
             effect: Effect::of(judged, &attached),
             attached,
             second_writer,
-            returns: claims.all(|claim| claim.read.deletion.is_none())
-                && judged.unneeded().is_none()
-                && pod.controller.is_some(),
+            returns: is_kept && judged.unneeded().is_none() && pod.controller.is_some(),
             overdue: facts.overdue(pod),
             note: note(facts, judged),
-            code: [foreseen.map_or_else(|| judged.code(), |_| reason.code())],
+            fate_code: foreseen.map_or_else(|| judged.code(), |_| reason.code()),
         };
-        this.returns = this.returns && this.is_local();
+        this.returns &= this.is_local();
         this
     }
 
@@ -638,11 +612,6 @@ impl<'a> PodView<'a> {
 
     pub fn code(&self) -> ReasonCode {
         self.judged.code()
-    }
-
-    /// Returns the code of the reason for its fate.
-    pub fn fate_code(&self) -> ReasonCode {
-        self.code[0]
     }
 
     pub fn outcome_code(&self) -> Option<OutcomeCode> {
@@ -659,7 +628,7 @@ impl<'a> PodView<'a> {
         match self.fate {
             _ if self.is_on_held_node => &[],
             Verdict::Manual if self.reason.asks_a_person() => &self.reason.asks,
-            Verdict::Manual => &self.code,
+            Verdict::Manual => std::slice::from_ref(&self.fate_code),
             _ => &[],
         }
     }
