@@ -50,7 +50,6 @@ pub enum What<'a> {
         claim: &'a str,
     },
     // Nobody knows which machines live.
-    LookBeforePowerOff,
     ReachMembers(&'a Quorum),
     AskMembers(&'a Quorum),
     Reach,
@@ -251,8 +250,7 @@ impl<'a> Advice<'a> {
                 Volumes::MayHaveMoved => Press::NotRead,
                 _ => Press::Harm,
             },
-            What::LookBeforePowerOff
-            | What::ReachMembers(_)
+            What::ReachMembers(_)
             | What::Reach
             | What::MakeRoom
             | What::DeleteMember(_)
@@ -387,9 +385,6 @@ impl<'a> Advice<'a> {
             }
             What::KeepData { volume, claim } => format!(
                 "{pods}: set volume {volume} to Retain before {nodes} comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod."
-            ),
-            What::LookBeforePowerOff => format!(
-                "Look at {nodes} before you power one off: several control-plane nodes are NotReady, and no etcd was seen there."
             ),
             What::ReachMembers(quorum) => to_reach(quorum),
             What::AskMembers(quorum) => {
@@ -947,7 +942,6 @@ fn for_node<'a>(survey: &'a Survey<'a>, place: usize, pods: &[&'a PodView<'a>]) 
         all.extend(ask(false));
         return all;
     }
-    let is_control_plane = node.known.is_some_and(|node| node.roles.control_plane);
     let asks_for_mark = |pod: &&&PodView<'_>| {
         let may_end = node.may_taint.is_ok() && pod.asks().contains(&ReasonCode::Finalizers);
         may_end || pod.asks().contains(&ReasonCode::SharedDisk)
@@ -959,9 +953,6 @@ fn for_node<'a>(survey: &'a Survey<'a>, place: usize, pods: &[&'a PodView<'a>]) 
         is_missed: is_missed || pods.iter().filter(asks_for_mark).any(|pod| pod.is_missed()),
     };
     let look = match node.volumes {
-        _ if is_control_plane && survey.control_plane_is_unsure => {
-            advice(What::LookBeforePowerOff, false)
-        }
         Volumes::Stay if !needs.disk && !needs.mark => advice(What::PowerOff, false),
         volumes => Advice {
             apart: (survey.suspects <= NAMED).then_some(place),

@@ -83,8 +83,6 @@ pub struct Survey<'a> {
     pub acted: bool,
     /// How many nodes can run on, although nobody hears of them.
     pub suspects: usize,
-    /// Whether several control-plane nodes are NotReady, and no etcd was seen there.
-    pub control_plane_is_unsure: bool,
     run: &'a RunRecord<'a>,
 }
 
@@ -258,12 +256,6 @@ impl<'a> Survey<'a> {
             NodeView::of(run, name, (places, &pods), &active)
         });
         let nodes = nodes.collect_vec();
-        let is_unsure = |it: &&NodeFacts| {
-            it.ready != Ready::True
-                && it.roles.control_plane
-                && it.quorum.is_none()
-                && it.leaf.is_none()
-        };
         let named = run.settings.cluster_name.as_deref();
         let mut limits = plan.pods.iter().filter_map(|it| it.limit.as_ref());
         let lacks_room = limits.find(|limit| limit.code() == ReasonCode::NoRoom);
@@ -305,7 +297,6 @@ impl<'a> Survey<'a> {
             unseen: &facts.unseen,
             remembered: &run.history.nodes,
             unread_history: run.history.unread.as_deref(),
-            control_plane_is_unsure: facts.known_nodes().filter(is_unsure).count() > 1,
             acted: run.outcomes.values().any(|outcome| outcome.code().acted()),
             run,
         }
