@@ -158,9 +158,7 @@ pub enum Stray {
     Pending {
         namespace: String,
         pod: String,
-        pod_uid: Uid,
         claim: String,
-        claim_uid: Uid,
         volume: String,
     },
     /// A `VolumeAttachment` to such a node.

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     codes::codes,
     exit::Exit,
-    facts::{KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, Uid, is_held_until_the_end},
+    facts::{KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, is_held_until_the_end},
     history::{NodeState, Reaped, RememberedSet},
     judge::{Cause, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     outcome::OutcomeCode,
@@ -142,13 +142,11 @@ pub enum What<'a> {
         node: &'a str,
         attachment: &'a str,
     },
-    GiveUpForPending {
+    SeePending {
         namespace: &'a str,
         pod: &'a str,
         volume: &'a str,
         claim: &'a str,
-        pod_uid: &'a Uid,
-        claim_uid: &'a Uid,
     },
     // Only if somebody asks about one pod.
     NoTaint(&'a NoTaint),
@@ -307,7 +305,7 @@ impl<'a> Advice<'a> {
     /// Returns the harm that its command does.
     pub fn harm(&self) -> Option<Harm> {
         match self.what {
-            What::GiveUp { .. } | What::GiveUpForPending { .. } => Some(Harm::Data),
+            What::GiveUp { .. } => Some(Harm::Data),
             What::DeleteMember(_) | What::ConfirmOneOff(_) => Some(Harm::Pods),
             _ => None,
         }
@@ -357,14 +355,6 @@ impl<'a> Advice<'a> {
             What::SeeAttachment { attachment, .. } => {
                 Some(kubectl.command(&["describe", "volumeattachment", attachment]))
             }
-            What::GiveUpForPending {
-                namespace,
-                pod,
-                claim,
-                pod_uid,
-                claim_uid,
-                ..
-            } => kubectl.delete_unused_claim((namespace, pod, pod_uid), claim, claim_uid),
             _ => None,
         }
     }
@@ -534,14 +524,14 @@ impl<'a> Advice<'a> {
             What::SeeAttachment { node, attachment } => format!(
                 "VolumeAttachment {attachment} names {node}, which no longer exists: until it is gone, no other node gets the volume."
             ),
-            What::GiveUpForPending {
+            What::SeePending {
                 namespace,
                 pod,
                 volume,
                 claim,
                 ..
             } => format!(
-                "{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:"
+                "{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC."
             ),
             What::NoTaint(why) => {
                 format!("Do not set the out-of-service taint on {nodes}: {why}.")
@@ -800,17 +790,13 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         Stray::Pending {
             namespace,
             pod,
-            pod_uid,
             claim,
-            claim_uid,
             volume,
-        } => What::GiveUpForPending {
+        } => What::SeePending {
             namespace,
             pod,
             volume,
             claim,
-            pod_uid,
-            claim_uid,
         },
     }));
     let sets = survey.not_ready_again();

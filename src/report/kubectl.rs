@@ -1,7 +1,7 @@
 //! The kubectl commands that a report prints for the user to paste.
 //!
-//! Four of them destroy something: two deletes of a PVC, that of a node, and the line that confirms that a machine is off. Each
-//! begins with a check that the node, or the Pending pod, is still as it was judged; otherwise it says that it did nothing.
+//! Three of them destroy something: the delete of a PVC, that of a node, and the line that confirms that a machine is off. Each
+//! begins with a check that the node is still as it was judged; otherwise it says that it did nothing.
 
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ impl Target {
     }
 
     /// Returns the command that deletes a PVC of a pod on `node`. It does nothing if the node is no
-    /// longer the one that was judged, or if the PVC is another one.
+    /// longer the one that was judged, or if the PVC is another one; `None` if its path would be that of something else.
     pub(super) fn delete_claim(
         &self,
         node: &NodeFacts,
@@ -46,29 +46,10 @@ impl Target {
         claim: &str,
         uid: &Uid,
     ) -> Option<String> {
-        let delete = self.delete_by_uid(namespace, claim, uid)?;
-        Some(format!("{} && {delete}", self.still_as_judged(node)))
-    }
-
-    /// Returns the command that deletes a PVC of a Pending pod. It does nothing if the pod is another one or is no
-    /// longer Pending, or if the PVC is another one.
-    pub(super) fn delete_unused_claim(
-        &self,
-        (namespace, pod, uid): (&str, &str, &Uid),
-        claim: &str,
-        claim_uid: &Uid,
-    ) -> Option<String> {
-        let delete = self.delete_by_uid(namespace, claim, claim_uid)?;
-        let status = "jsonpath={.metadata.uid}/{.status.phase}";
-        let get = self.command(&["get", "pod", "-n", namespace, pod, "-o", status]);
-        let is_pending = unless_it_prints(&get, &format!("{uid}/Pending"), &format!("pod {pod}"));
-        Some(format!("{is_pending} && {delete}"))
-    }
-
-    /// Returns the command that deletes a PVC; `None` if its path would be that of something else.
-    fn delete_by_uid(&self, namespace: &str, claim: &str, uid: &Uid) -> Option<String> {
         let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}");
-        (is_name(namespace) && is_name(claim)).then(|| self.delete_raw(&path, uid))
+        let is_path = is_name(namespace) && is_name(claim);
+        let delete = is_path.then(|| self.delete_raw(&path, uid))?;
+        Some(format!("{} && {delete}", self.still_as_judged(node)))
     }
 
     /// Returns the command that deletes a node, and with it its pods. It does nothing if the node is no longer as it was
@@ -127,18 +108,16 @@ impl Target {
             judged += &format!("/{}/{}", node.ready, prefixed("", transition(node)));
         }
         let get = self.command(&["get", "node", &node.name, "-o", status]);
-        unless_it_prints(&get, &judged, &format!("node {}", node.name))
+        let why = format!(
+            "Nothing was done: node {} has changed, or was not read.",
+            node.name
+        );
+        format!(
+            "{get} | grep -qxF -- {} || {{ echo {}; false; }}",
+            quoted(&judged),
+            quoted(&why)
+        )
     }
-}
-
-/// Returns a shell condition that is true if the command prints this line. Otherwise it says that nothing was done.
-fn unless_it_prints(command: &str, line: &str, what: &str) -> String {
-    let why = format!("Nothing was done: {what} has changed, or was not read.");
-    format!(
-        "{command} | grep -qxF -- {} || {{ echo {}; false; }}",
-        quoted(line),
-        quoted(&why)
-    )
 }
 
 /// Returns the `lastTransitionTime` of the node's `Ready` condition, as the API writes it.

@@ -60,9 +60,7 @@ impl<A: Api> Gathering<'_, A> {
                     facts.strays.push(Stray::Pending {
                         namespace: pod.namespace.clone(),
                         pod: pod.name.clone(),
-                        pod_uid: pod.uid.clone(),
                         claim: named.name.clone(),
-                        claim_uid: bound.uid.clone(),
                         volume: bound.volume.name.clone(),
                     });
                 }
