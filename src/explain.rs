@@ -19,9 +19,6 @@ use crate::{
     words::{joined, near},
 };
 
-/// How many NotReady nodes are searched for a pod with a similar name.
-const MAX_NODES_SEARCHED: usize = 10;
-
 /// Explains the verdict about the pod `asked`.
 pub async fn run<'a>(
     settings: &'a Settings,
@@ -118,16 +115,9 @@ async fn absent(reader: &Reader<'_, impl Api>, asked: &PodName) -> CouldNotRun {
         ));
     }
     if namespace.is_empty() {
-        // The pods of all nodes would be too many to list for a hint.
-        let mut names = Vec::new();
-        let nodes = rows.into_iter().filter(|row| !row.is_ready);
-        for node in nodes.take(MAX_NODES_SEARCHED) {
-            let pods = found(PodsOf::Node(node.name)).await.into_iter();
-            names.extend(pods.map(|pod| format!("{}/{}", pod.namespace, pod.name)));
-        }
-        let hint = near(name, names.iter().map(String::as_str));
-        let hint = hint.unwrap_or_else(|| "list all with: kubectl get pods -A".to_owned());
-        return CouldNotRun::Usage(format!("there is no pod {name} in any namespace; {hint}"));
+        return CouldNotRun::Usage(format!(
+            "there is no pod {name} in any namespace; list all with: kubectl get pods -A"
+        ));
     }
     let here = found(PodsOf::Namespace(namespace.clone())).await;
     let similar = here.iter().map(|pod| format!("{namespace}/{}", pod.name));
