@@ -22,7 +22,8 @@ use crate::{
 
 /// The most steps of a page.
 const STEPS: usize = 12;
-/// The most pods that a limit or a living machine keeps, of which each is named.
+
+/// The most names of pods that a limit or a living machine keeps.
 const FEW: usize = 10;
 
 /// Names that belong together, with what they have in common.
@@ -180,7 +181,7 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         None => "NEEDS YOU",
     };
     let not_deleted = select(&|pod| failed(pod).is_some());
-    let mut lists = vec![down(survey), alike("HELD", "", &held)];
+    let mut lists = vec![down(survey), rows("HELD", FEW, &held, |_| String::new())];
     lists.extend(Effect::ALL.map(|effect| reaped(survey, effect)));
     lists.push(to_come(survey));
     lists.extend([
@@ -203,7 +204,9 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
             })
         },
         // None of them needs you by itself.
-        alike("NEEDS YOU", "[kubelet-alive]", &alive),
+        rows("NEEDS YOU [kubelet-alive]", FEW, &alive, |_| {
+            String::new()
+        }),
         rows("LEFT ALONE", NAMES, &left_alone, |pod| {
             prefixed(" on ", pod.judged.pod.node.as_ref()) + &code(pod)
         }),
@@ -383,18 +386,4 @@ fn grouped(pods: &Pods<'_>) -> Vec<Group> {
         (namespace.clone(), names.cloned().collect())
     });
     groups.collect()
-}
-
-/// Lists pods that a limit or a living machine keeps, all alike: a few by name, many by number.
-fn alike(heading: &str, remark: &str, pods: &Pods<'_>) -> Section {
-    let (count, names) = (pods.0.len(), grouped(pods));
-    let named = |remark: &str| Some(remark.to_owned()).filter(|remark| !remark.is_empty());
-    if count <= FEW {
-        return list(heading, count, named(remark), names);
-    }
-    let counts = names.into_iter();
-    let counts = counts.map(|(namespace, names)| format!("{namespace} {}", names.len()));
-    let remark = format!("{remark} (names: --output=json)");
-    let counts = [(String::new(), counts.collect())];
-    list(heading, count, named(remark.trim_start()), counts)
 }
