@@ -1,10 +1,7 @@
 //! What to do, as data. Three functions make it: of the run, of a node, and of a pod. The same advice about several pods or
 //! nodes is one. Each kind has its urgency, its harm, its command and its sentence in one place.
 
-use std::{
-    collections::BTreeSet,
-    fmt::{self, Display, Formatter},
-};
+use std::fmt::{self, Display, Formatter};
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
@@ -32,8 +29,9 @@ pub struct Advice<'a> {
     pub what: What<'a>,
     pub pods: Pods<'a>,
     pub nodes: Nodes<'a>,
-    /// Whether a workload of its pods has no other Ready pod, or at most half, or that is not known.
-    is_missed: bool,
+    /// Whether it cannot wait: a workload of its pods has no other Ready pod, or at most half, or that is not known; or
+    /// nobody was told yet.
+    is_pressing: bool,
     /// The place of its first node, if the same advice about other nodes is apart.
     apart: Option<usize>,
 }
@@ -68,10 +66,7 @@ pub enum What<'a> {
         volumes: Volumes,
         needs: Needs,
     },
-    FindOldMachine {
-        told: bool,
-        node: &'a str,
-    },
+    FindOldMachine(&'a str),
     SwitchOn,
     // A machine may still run.
     PowerOff,
@@ -79,7 +74,6 @@ pub enum What<'a> {
     RepairLeaf,
     LookInLeafCluster(&'a str),
     CheckForTwoWriters {
-        told: bool,
         node: &'a str,
         since: String,
         pods: String,
@@ -219,12 +213,12 @@ impl<'a> Advice<'a> {
         Self::of_nodes(what, Vec::new(), false)
     }
 
-    fn of_nodes(what: What<'a>, nodes: Vec<&'a str>, is_missed: bool) -> Self {
+    fn of_nodes(what: What<'a>, nodes: Vec<&'a str>, is_pressing: bool) -> Self {
         Self {
             what,
             pods: Pods::default(),
             nodes: Nodes(nodes),
-            is_missed,
+            is_pressing,
             apart: None,
         }
     }
@@ -252,9 +246,10 @@ impl<'a> Advice<'a> {
             | What::Reach
             | What::MakeRoom
             | What::DeleteMember(_)
-            | What::ConfirmOneOff(_)
-            | What::FindOldMachine { told: false, .. }
-            | What::CheckForTwoWriters { told: false, .. } => Press::Unsure,
+            | What::ConfirmOneOff(_) => Press::Unsure,
+            What::FindOldMachine(_) | What::CheckForTwoWriters { .. } if self.is_pressing => {
+                Press::Unsure
+            }
             What::CorrectFilter
             | What::SaveAgain
             | What::SeeWhatIsNotKnown(_)
@@ -271,7 +266,7 @@ impl<'a> Advice<'a> {
             | What::SeeWhy(_)
             | What::RepairController { .. }
             | What::EndPods { .. }
-                if self.is_missed =>
+                if self.is_pressing =>
             {
                 Press::Missed
             }
@@ -408,7 +403,7 @@ impl<'a> Advice<'a> {
                 "Only once you have SEEN {node} off, confirm that: the next run deletes its pods. (Each node by its own name.)"
             ),
             What::SeeMachine { volumes, needs } => to_see(nodes, &alone(), *volumes, *needs),
-            What::FindOldMachine { node, .. } => format!(
+            What::FindOldMachine(node) => format!(
                 "Another machine has the name {node}, and nobody saw the old one off: find it, and see that it is off."
             ),
             What::SwitchOn => format!(
@@ -727,7 +722,7 @@ fn joined_up<'a>(all: impl Iterator<Item = Advice<'a>>) -> Vec<Advice<'a>> {
         }
         first.pods.0.extend(other.pods.0);
         first.nodes.0.extend(other.nodes.0);
-        first.is_missed |= other.is_missed;
+        first.is_pressing |= other.is_pressing;
         Ok(first)
     });
     let joined = joined.map(|advice| Advice {
@@ -742,42 +737,6 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let mut all = Vec::new();
     all.extend(survey.unmatched.is_some().then_some(What::CorrectFilter));
     all.extend(survey.incomplete.is_some().then_some(What::SaveAgain));
-    let returned = survey
-        .remembered
-        .iter()
-        .filter(|node| node.may_have_run_twice())
-        // Several nodes had one name. What nobody was told comes first, and stands once.
-        .sorted_by_key(|node| !node.needs_you());
-    let mut said = BTreeSet::new();
-    for node in returned {
-        let told = !node.needs_you();
-        let is_suspect = |it: &&Reaped| it.attached || !it.is_replaced_early();
-        let mut pods = node.noted.pods.iter().filter(is_suspect).collect_vec();
-        if pods.is_empty() {
-            pods = node.noted.pods.iter().collect();
-        }
-        if node.now.state == NodeState::AnotherMachine {
-            let node = &node.noted.node;
-            if said.insert(node.clone()) {
-                all.push(What::FindOldMachine { told, node });
-            }
-        }
-        let since = day(survey, node.noted.first_reap);
-        let pods = if pods.is_empty() {
-            "pods that the run which deleted them could not name".to_owned()
-        } else {
-            listed(&pods, NAMES)
-        };
-        let node = &node.noted.node;
-        if said.insert(format!("{node} {since} {pods}")) {
-            all.push(What::CheckForTwoWriters {
-                told,
-                node,
-                since,
-                pods,
-            });
-        }
-    }
     // Without leases, the file is to be saved again.
     let gaps = survey.gaps.iter().filter(|_| survey.incomplete.is_none());
     all.extend(gaps.map(|gap| What::NotRead {
@@ -801,12 +760,35 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     }));
     let sets = survey.not_ready_again();
     let is_missed = |set: &&RememberedSet| set.copies.is_some_and(|it| it.ready <= it.wanted / 2);
-    let again = sets.first().map(|worst| Advice {
-        is_missed: sets.iter().any(is_missed),
-        ..Advice::new(What::NotReadyAgain {
+    let again = sets.first().map(|worst| {
+        let what = What::NotReadyAgain {
             sets: listed(&sets, NAMED),
             namespace: &worst.namespace,
-        })
+        };
+        Advice::of_nodes(what, Vec::new(), sets.iter().any(is_missed))
+    });
+    let returned = survey.remembered.iter();
+    let returned = returned.filter(|node| node.may_have_run_twice());
+    let returned = returned.flat_map(|node| {
+        let noted = &node.noted;
+        let is_suspect = |it: &&Reaped| it.attached || !it.is_replaced_early();
+        let mut pods = noted.pods.iter().filter(is_suspect).collect_vec();
+        if pods.is_empty() {
+            pods = noted.pods.iter().collect();
+        }
+        let pods = match &pods[..] {
+            [] => "pods that the run which deleted them could not name".to_owned(),
+            pods => listed(pods, NAMES),
+        };
+        let is_other = node.now.state == NodeState::AnotherMachine;
+        let check = What::CheckForTwoWriters {
+            node: &noted.node,
+            since: day(survey, noted.first_reap),
+            pods,
+        };
+        let find = is_other.then_some(What::FindOldMachine(&noted.node));
+        let all = find.into_iter().chain([check]);
+        all.map(|what| Advice::of_nodes(what, Vec::new(), node.needs_you()))
     });
     let by_limit = match survey.limit() {
         Some(Limit::MassOutage(_)) => vec![reach(survey, survey.machines_down())],
@@ -827,7 +809,8 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         all
     });
     let all = all.into_iter().map(Advice::new);
-    all.chain(again).chain(by_limit).chain(make_room).collect()
+    let first = all.chain(again).chain(returned);
+    first.chain(by_limit).chain(make_room).collect()
 }
 
 /// Returns the look at the first of nodes of which nobody knows whether they live.
