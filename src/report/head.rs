@@ -7,7 +7,7 @@ use super::{
     NAMED, NAMES,
     advice::{Pods, clock},
     survey::{
-        Damage, NodeView, PodView, SecondWriter, State, Survey, TOGETHER, Volumes, full_name,
+        Damage, NodeView, PodView, Risk, SecondWriter, State, Survey, TOGETHER, Volumes, full_name,
     },
 };
 use crate::{
@@ -394,29 +394,7 @@ fn with_copies(pods: &Pods<'_>) -> String {
 
 /// Says which data is at risk, by name, the worst first. Each sentence names the field that proves it in a comment.
 pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
-    let asks = |pod: &PodView<'_>, code| pod.reason.asks.contains(&code);
-    let is_off = |pod: &PodView<'_>| {
-        let node = survey.node_of(pod);
-        node.is_none_or(|node| matches!(node.state, Some(State::Fenced(_)) | None))
-    };
-    // What a limit holds can move later.
-    let moves = |pod: &PodView<'_>, how: SecondWriter| {
-        pod.reason.verdict() == Verdict::Reap
-            && pod.second_writer == how
-            && pod.trace != Some(Trace::Untouched)
-            && !is_off(pod)
-    };
-    let is_attached =
-        |pod: &PodView<'_>| moves(pod, SecondWriter::AfterSixMinutes) && pod.attached.is_ok();
-    let is_assumed =
-        |pod: &PodView<'_>| moves(pod, SecondWriter::AfterSixMinutes) && pod.attached.is_err();
-    let is_share = |pod: &PodView<'_>| moves(pod, SecondWriter::AtTheDelete);
-    let is_live = |pod: &PodView<'_>| {
-        [ReasonCode::KubeletAlive, ReasonCode::EtcdMember].contains(&pod.fate_code)
-    };
-    let unverified = |pod: &PodView<'_>| {
-        pod.fate == Verdict::Manual && !pod.is_local() && asks(pod, ReasonCode::VolumeUnverified)
-    };
+    let at_risk = |risk| survey.select(|pod| pod.risk(survey.now) == Some(risk));
     let names = with_copies;
     let plain = |pods: &Pods<'_>| pods.0.iter().map(|pod| pod.name()).join(", ");
     let times = |one: u64, other: u64| u128::from(one) * u128::from(other);
@@ -437,12 +415,9 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     });
     let given_up = survey.select_from(|pod| pod.given_up_until(survey.now));
     let others = survey.select(|pod| pod.is_local() && pod.damage == Damage::ManyReady);
-    let is_said = |pod: &PodView<'_>| {
-        let moves = is_attached(pod) || is_assumed(pod) || is_share(pod);
-        pod.is_local() || moves || unverified(pod) || is_live(pod)
-    };
     let is_counted = |pod: &PodView<'_>| {
-        pod.fate != Verdict::Leave && !is_said(pod) && pod.effect != Effect::Leftover
+        let is_said = pod.risk(survey.now).is_some();
+        pod.fate != Verdict::Leave && !is_said && pod.effect != Effect::Leftover
     };
     let few = |pod: &PodView<'_>| {
         is_counted(pod) && [Damage::NoOtherReady, Damage::FewReady].contains(&pod.damage)
@@ -450,7 +425,8 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let is_unread = |pod: &PodView<'_>| {
         let claims = pod.judged.pod.claim_names.as_ref();
         let uses_claims = claims.map_or(true, |all| !all.is_empty());
-        let is_left = pod.fate == Verdict::Leave || is_live(pod);
+        let is_live = pod.risk(survey.now) == Some(Risk::StillRuns);
+        let is_left = pod.fate == Verdict::Leave || is_live;
         pod.is_on_dead_machine() && !is_left && pod.judged.storage.is_none() && uses_claims
     };
     let unread_set = |pod: &PodView<'_>| {
@@ -459,23 +435,18 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     };
     let texts = [
         joined(back, " "),
-        // The affinity of a volume, or a hostPath; status.readyReplicas and spec.replicas.
+        // Counts of pods are status.readyReplicas and spec.replicas.
         survey.select(|pod| pod.is_local() && pod.damage != Damage::ManyReady).map(|pods| format!("On the disk of {}: {}.", pods.nodes(), names(&pods))),
         others.map(|pods| format!("On the disk of {}, at least {} Ready each: {}. Only you know whether the others have a copy.", pods.nodes(), least(&pods), plain(&pods))),
-        // The status of a VolumeAttachment.
-        survey.select(is_attached).map(|pods| format!("Attached to {}: {}.", pods.nodes(), names(&pods))),
-        // The PVCs of these pods have volumes that something can attach.
-        survey.select(is_assumed).zip(survey.unread_attachments).map(|(pods, why)| format!("Not known: the VolumeAttachments of {} were not read ({why}). Assume that the volumes of these pods move: {}.", pods.nodes(), names(&pods))),
-        // The volume's kind: no VolumeAttachment names it.
-        survey.select(is_share).map(|pods| format!("On storage that nothing attaches to {}: {}.", pods.nodes(), names(&pods))),
+        at_risk(Risk::Attached).map(|pods| format!("Attached to {}: {}.", pods.nodes(), names(&pods))),
+        at_risk(Risk::NotKnown).zip(survey.unread_attachments).map(|(pods, why)| format!("Not known: the VolumeAttachments of {} were not read ({why}). Assume that the volumes of these pods move: {}.", pods.nodes(), names(&pods))),
+        at_risk(Risk::Shared).map(|pods| format!("On storage that nothing attaches to {}: {}.", pods.nodes(), names(&pods))),
         // The driver's attachRequired, or the kind of the volume.
-        survey.select(|pod| asks(pod, ReasonCode::SharedDisk)).map(|pods| format!("Two machines can write to one disk if {} still runs: {}.", pods.nodes(), names(&pods))),
-        // The PVC or its volume could not be read or is Lost; or the PVC has a deletionTimestamp or an owner.
-        survey.select(unverified).map(|pods| format!("Whether data is lost with {} or with the pod is not known: {}.", pods.nodes(), names(&pods))),
+        survey.select(|pod| pod.reason.asks.contains(&ReasonCode::SharedDisk)).map(|pods| format!("Two machines can write to one disk if {} still runs: {}.", pods.nodes(), names(&pods))),
+        at_risk(Risk::Unverified).map(|pods| format!("Whether data is lost with {} or with the pod is not known: {}.", pods.nodes(), names(&pods))),
         // A PVC's deletionTimestamp, after NotReady-since.
         given_up.map(|(until, pods)| format!("The PVC of {pods} was deleted: set its volume to Retain before {until} if you want the data.")),
-        // Ready is False, or a Lease was renewed; or the Ready members of a datastore are no majority.
-        survey.select(is_live).map(|pods| format!("{} can still run on {}. No run deletes {}.", names(&pods), pods.nodes(), pods.verb("it", "them"))),
+        at_risk(Risk::StillRuns).map(|pods| format!("{} can still run on {}. No run deletes {}.", names(&pods), pods.nodes(), pods.verb("it", "them"))),
         survey.select(few).map(|pods| format!("At most half Ready: {}.", names(&pods))),
         survey.select(unread_set).map(|pods| format!("Whether other pods are Ready is not known: {}.", plain(&pods))),
         survey.select(is_unread).map(|pods| format!("Not known: the PVCs of these pods were not read: {pods}.")),

@@ -204,9 +204,7 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
             })
         },
         // None of them needs you by itself.
-        rows("NEEDS YOU [kubelet-alive]", FEW, &alive, |_| {
-            String::new()
-        }),
+        rows("NEEDS YOU [kubelet-alive]", FEW, &alive, |_| String::new()),
         rows("LEFT ALONE", NAMES, &left_alone, |pod| {
             prefixed(" on ", pod.judged.pod.node.as_ref()) + &code(pod)
         }),

@@ -148,6 +148,23 @@ pub enum SecondWriter {
     AfterSixMinutes,
 }
 
+/// What can happen to the data of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Risk {
+    /// It is, or may be, on its node alone: the affinity of a volume, or a `hostPath`.
+    OnDisk,
+    /// Another node can attach its volume: the status of a `VolumeAttachment`.
+    Attached,
+    /// Its volume can be attached, and the `VolumeAttachments` were not read.
+    NotKnown,
+    /// Another node can mount its volume, which nothing attaches: the volume's kind.
+    Shared,
+    /// A PVC or its volume could not be read or is Lost; or the PVC has a `deletionTimestamp` or an owner.
+    Unverified,
+    /// The pod can still run: `Ready` is `False`, or a Lease was renewed; or the Ready members of a datastore are no majority.
+    StillRuns,
+}
+
 /// A Terminating pod, or one that Kubernetes has not evicted yet.
 #[derive(Debug)]
 pub struct PodView<'a> {
@@ -662,6 +679,26 @@ impl<'a> PodView<'a> {
         let is_known = self.judged.storage.is_some() || !uses_claims;
         let is_replaced = self.effect == Effect::Leftover && is_known;
         self.damage != Damage::ManyReady && !is_replaced
+    }
+
+    /// Returns what can happen to its data; `None` if nothing is known to.
+    pub fn risk(&self, now: Timestamp) -> Option<Risk> {
+        let is_live = [ReasonCode::KubeletAlive, ReasonCode::EtcdMember].contains(&self.fate_code);
+        let is_unverified = self.reason.asks.contains(&ReasonCode::VolumeUnverified);
+        let is_off = |node: &NodeFacts| node.ready == Ready::True || node.fenced(now).is_some();
+        // What a limit holds can move later.
+        let moves = self.reason.verdict() == Verdict::Reap
+            && self.trace != Some(Trace::Untouched)
+            && !self.node.is_none_or(is_off);
+        match self.second_writer {
+            _ if is_live => Some(Risk::StillRuns),
+            _ if self.is_local() => Some(Risk::OnDisk),
+            _ if self.fate == Verdict::Manual && is_unverified => Some(Risk::Unverified),
+            SecondWriter::AtTheDelete if moves => Some(Risk::Shared),
+            SecondWriter::AfterSixMinutes if moves && self.attached.is_ok() => Some(Risk::Attached),
+            SecondWriter::AfterSixMinutes if moves => Some(Risk::NotKnown),
+            _ => None,
+        }
     }
 
     /// Reports whether the pod needs you because its data is, or may be, on its node.
