@@ -17,7 +17,7 @@ pub struct ClaimName {
     /// True if a generic ephemeral volume of the pod names the PVC. Such a PVC is meant for this
     /// pod alone.
     pub ephemeral: bool,
-    /// True if the pod mounts the PVC read-only, wherever it names the PVC.
+    /// True if the pod mounts the PVC read-only, wherever it names the PVC. Only volumes without a CSI driver obey.
     pub read_only: bool,
 }
 
@@ -60,26 +60,22 @@ impl Storage {
     }
 
     pub fn claim(&self, name: &str) -> Option<&ClaimFacts> {
-        self.claims().iter().find(|claim| claim.name == name)
+        self.claims().iter().find(|claim| claim.named.name == name)
     }
 
     /// Lists the volumes to which the PVCs are bound.
     pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
-        let bound = self.claims().iter().filter_map(|claim| claim.read.bound());
-        bound.map(|bound| &bound.volume)
+        self.claims()
+            .iter()
+            .filter_map(|claim| claim.read.volume())
     }
 }
 
 /// A PVC that a pod uses, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimFacts {
-    /// The PVC's name, in the pod's namespace.
-    pub name: String,
-    /// True if a generic ephemeral volume of the pod names the PVC. Such a PVC is meant for this
-    /// pod alone.
-    pub ephemeral: bool,
-    /// True if the pod mounts the PVC read-only, which only volumes without a CSI driver obey.
-    pub read_only: bool,
+    /// How the pod names and uses it.
+    pub named: ClaimName,
     /// True if a template of the pod's `StatefulSet` makes the PVC again.
     pub templated: bool,
     /// True if the pod owns the PVC, so that the PVC is deleted with the pod.
@@ -112,6 +108,8 @@ pub enum Unneeded {
 /// The result of looking up a PVC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRead {
+    /// `metadata.uid`; empty if the PVC was not found.
+    pub uid: Uid,
     /// The finalizers except `kubernetes.io/pvc-protection`. They hold the PVC if it is deleted.
     pub finalizers: Vec<Foreign>,
     /// The PVC's first owner.
@@ -125,9 +123,9 @@ pub struct ClaimRead {
 }
 
 impl ClaimRead {
-    pub fn bound(&self) -> Option<&BoundClaim> {
+    pub fn volume(&self) -> Option<&VolumeFacts> {
         match &self.state {
-            ClaimState::Bound(bound) => Some(bound),
+            ClaimState::Bound(volume) => Some(volume),
             _ => None,
         }
     }
@@ -138,6 +136,7 @@ impl From<ClaimState> for ClaimRead {
     /// found.
     fn from(state: ClaimState) -> Self {
         Self {
+            uid: Uid::default(),
             finalizers: Vec::new(),
             owner: None,
             owners: Vec::new(),
@@ -161,20 +160,10 @@ pub enum ClaimState {
         phase: Option<String>,
     },
     /// The PVC is bound to a volume that exists.
-    Bound(BoundClaim),
+    Bound(VolumeFacts),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BoundClaim {
-    /// `metadata.uid`.
-    pub uid: Uid,
-    /// True if several nodes may write to the PVC's raw disk at once: the PVC or its volume is
-    /// `ReadWriteMany` with volumeMode `Block`.
-    pub shared_disk: bool,
-    pub volume: VolumeFacts,
-}
-
-/// A `PersistentVolume`.
+/// A `PersistentVolume`, as its PVC uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VolumeFacts {
     /// `metadata.name`.
@@ -189,6 +178,8 @@ pub struct VolumeFacts {
     /// The name of the CSI driver, if the volume is a writable disk for one machine. Only attaching
     /// keeps a second machine from writing to such a disk.
     pub driver: Option<String>,
+    /// True if several nodes may write to its raw disk at once: it or its PVC is `ReadWriteMany` with volumeMode `Block`.
+    pub shared_disk: bool,
     /// True if the volume's attributes name a disk that is not `ReadWriteMany` by its PVC.
     pub is_named_disk: bool,
     /// `spec.nodeAffinity.required`: a node must satisfy one of these terms.

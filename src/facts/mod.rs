@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
-    AffinityTerm, BoundClaim, ClaimFacts, ClaimName, ClaimRead, ClaimState, Copies,
+    AffinityTerm, ClaimFacts, ClaimName, ClaimRead, ClaimState, Copies,
     MAX_CLAIMS_PER_POD, Place, Requirement, SetFacts, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{

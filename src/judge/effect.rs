@@ -45,7 +45,7 @@ pub fn is_attached(judged: &Judged, attached: &Read<Attached<'_>>) -> Read<bool>
     let claims = judged.storage.iter().flat_map(Storage::claims);
     let is_never_attached = |it: &&ClaimFacts| it.attaches == Some(Ok(false));
     let claims = claims.filter(|it| !is_never_attached(it));
-    let volumes = claims.filter_map(|claim| Some(&claim.read.bound()?.volume));
+    let volumes = claims.filter_map(|claim| claim.read.volume());
     let mut volumes = volumes
         .filter(|volume| matches!(volume.storage, Place::Driver | Place::StrictLocal))
         .peekable();

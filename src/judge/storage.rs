@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     facts::{
-        AffinityTerm, BoundClaim, ClaimFacts, ClaimState, NodeFacts, Owner, Place, PodFacts, Read,
+        AffinityTerm, ClaimFacts, ClaimState, NodeFacts, Owner, Place, PodFacts, Read,
         Storage, Unneeded, Unread, VolumeFacts,
     },
     words::Foreign,
@@ -74,13 +74,13 @@ impl PodContext<'_> {
     ) -> impl Iterator<Item = Tie> {
         let retained = is_retained(claim);
         let volume = match &claim.read.state {
-            ClaimState::Bound(bound) => Some(&bound.volume.name),
+            ClaimState::Bound(volume) => Some(&volume.name),
             ClaimState::WithoutVolume { missing, .. } => missing.as_ref(),
             ClaimState::Unread(_) | ClaimState::Absent => None,
         };
         let going = self.why_it_goes(claim);
         let data = self.tie_by_data(claim, node, going.as_ref());
-        let (pvc, volume) = (claim.name.clone(), volume.cloned());
+        let (pvc, volume) = (claim.named.name.clone(), volume.cloned());
         let kinds = [going, data].into_iter().flatten();
         kinds.map(move |kind| Tie {
             pvc: pvc.clone(),
@@ -99,7 +99,7 @@ impl PodContext<'_> {
     /// pod again wants its PVCs too.
     fn why_it_goes(&self, claim: &ClaimFacts) -> Option<TieKind> {
         let unneeded = self.unneeded();
-        if claim.owned && claim.ephemeral {
+        if claim.owned && claim.named.ephemeral {
             return Some(TieKind::Ephemeral);
         }
         if !claim.owned && claim.read.deletion.is_none() {
@@ -152,7 +152,7 @@ impl PodContext<'_> {
         node: &NodeFacts,
         going: Option<&TieKind>,
     ) -> Option<TieKind> {
-        let bound = match &claim.read.state {
+        let volume = match &claim.read.state {
             ClaimState::Unread(why) => {
                 return Some(TieKind::Unverified(Doubt::Unread(why.clone())));
             }
@@ -164,16 +164,16 @@ impl PodContext<'_> {
                     None => Doubt::NoVolume(phase.clone()),
                 }));
             }
-            ClaimState::Bound(bound) => bound,
+            ClaimState::Bound(volume) => volume,
         };
         let VolumeFacts {
             storage, affinity, ..
-        } = &bound.volume;
+        } = volume;
         let location = || Location {
             storage: storage.clone(),
             affinity: affinity.clone(),
         };
-        match (volume_reach(claim, bound, node), self.unneeded()) {
+        match (volume_reach(claim, volume, node), self.unneeded()) {
             (Reach::Pinned | Reach::Confined, Some(why)) => Some(TieKind::Unneeded {
                 why,
                 goes: claim.owned || claim.read.deletion.is_some(),
@@ -186,7 +186,7 @@ impl PodContext<'_> {
             // A pod that nothing wants again gets no replacement.
             (Reach::Free, _) => None,
             (Reach::Unverified(why), _) => Some(TieKind::Unverified(Doubt::Nodes {
-                volume: bound.volume.name.clone(),
+                volume: volume.name.clone(),
                 why,
             })),
         }
@@ -230,10 +230,10 @@ impl PodContext<'_> {
             return false;
         };
         let depends = |claim: &ClaimFacts| {
-            let is_local = |bound| volume_reach(claim, bound, node).is_local();
+            let is_local = |volume| volume_reach(claim, volume, node).is_local();
             self.fears_for(claim)
                 || !is_temporary(self.why_it_goes(claim).as_ref())
-                    && claim.read.bound().is_some_and(is_local)
+                    && claim.read.volume().is_some_and(is_local)
         };
         let is_fenced = node.fenced(self.now).is_some();
         let may_have_disk = || disk_of_several(self.pod, node, storage) != Ok(None);
@@ -250,8 +250,8 @@ fn is_temporary(going: Option<&TieKind>) -> bool {
 
 /// Reports whether the volume stays when the PVC is deleted.
 fn is_retained(claim: &ClaimFacts) -> bool {
-    let bound = claim.read.bound();
-    bound.is_some_and(|bound| bound.volume.reclaim_policy.as_deref() == Some("Retain"))
+    let volume = claim.read.volume();
+    volume.is_some_and(|volume| volume.reclaim_policy.as_deref() == Some("Retain"))
 }
 
 /// Reports whether the pod may write to a path of its node, and its controller waits for its end
@@ -292,8 +292,7 @@ pub fn terms(volume: &VolumeFacts) -> impl Iterator<Item = &AffinityTerm> {
 
 /// Classifies the volume of a PVC by the nodes that reach it. Zones and regions are ignored: a node may
 /// come up in a zone at any time.
-pub fn volume_reach(claim: &ClaimFacts, bound: &BoundClaim, node: &NodeFacts) -> Reach {
-    let volume = &bound.volume;
+pub fn volume_reach(claim: &ClaimFacts, volume: &VolumeFacts, node: &NodeFacts) -> Reach {
     let terms = match deciding_terms(volume) {
         Ok(terms) => terms,
         Err(reach) => return reach,
@@ -352,29 +351,29 @@ pub(super) fn disk_of_several(
 ) -> Read<Option<SharedDisk>> {
     let mut unread = Ok(None);
     for claim in storage.claims() {
-        let Some(bound) = claim.read.bound() else {
+        let Some(its) = claim.read.volume() else {
             continue;
         };
-        if volume_reach(claim, bound, node).is_local() {
+        if volume_reach(claim, its, node).is_local() {
             continue;
         }
-        let (pvc, volume) = (claim.name.clone(), bound.volume.name.clone());
-        if bound.shared_disk {
+        let (pvc, volume) = (claim.named.name.clone(), its.name.clone());
+        if its.shared_disk {
             return Ok(Some(SharedDisk::RawBlock { pvc }));
         }
-        if let Some(kind) = bound.volume.disk
-            && !claim.read_only
+        if let Some(kind) = its.disk
+            && !claim.named.read_only
         {
             return Ok(Some(SharedDisk::Network { pvc, volume, kind }));
         }
-        if let Some(driver) = bound.volume.driver.clone().filter(|_| claim.not_let_go) {
+        if let Some(driver) = its.driver.clone().filter(|_| claim.not_let_go) {
             return Ok(Some(SharedDisk::NotLetGo {
                 pvc,
                 volume,
                 driver,
             }));
         }
-        match (bound.volume.driver.clone(), &claim.attaches) {
+        match (its.driver.clone(), &claim.attaches) {
             (Some(driver), Some(Ok(false))) => {
                 return Ok(Some(SharedDisk::Unattached {
                     pvc,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     facts::{
-        AffinityTerm, Attachment, BoundClaim, ClaimRead, ClaimState, Copies, Owner, Place, Read,
+        AffinityTerm, Attachment, ClaimRead, ClaimState, Copies, Owner, Place, Read,
         Requirement, Uid, Unread, VolumeFacts,
     },
     selector::NodeSelectors,
@@ -197,21 +197,13 @@ impl RawClaim {
         let mut finalizers = metadata.finalizers();
         finalizers.retain(|name| &**name != PVC_PROTECTION);
         let deletion = metadata.deletion_timestamp;
-        let missing = given(name(spec.volume_name));
+        let missing = given(name(spec.volume_name.clone()));
         let lost = status.phase == "Lost";
         let owners = metadata
             .owner_references
             .iter()
             .map(|owner| owner.uid.clone())
             .collect();
-        let bound = |volume: RawVolume| {
-            Ok(ClaimState::Bound(BoundClaim {
-                shared_disk: spec.volume_mode == BLOCK
-                    && (is_of_many(&spec.access_modes) || is_of_many(&volume.spec.access_modes)),
-                uid: required(&metadata.uid, "metadata.uid")?,
-                volume: volume.into_facts(&spec.access_modes),
-            }))
-        };
         let state = match volume {
             // The pod may be among the owners that were not kept.
             _ if metadata.owner_references.len() > MAX_ITEMS_KEPT => {
@@ -224,7 +216,10 @@ impl RawClaim {
                 ClaimState::Unread(Unread(why))
             }
             Ok(Some(volume)) if !lost && missing.is_some() => {
-                bound(volume).unwrap_or_else(|why| ClaimState::Unread(Unread(why)))
+                match required(&metadata.uid, "metadata.uid") {
+                    Ok(_) => ClaimState::Bound(volume.into_facts(&spec)),
+                    Err(why) => ClaimState::Unread(Unread(why)),
+                }
             }
             Ok(_) => ClaimState::WithoutVolume {
                 missing,
@@ -232,6 +227,7 @@ impl RawClaim {
             },
         };
         ClaimRead {
+            uid: metadata.uid,
             finalizers,
             owner: metadata.owner_references.first().map(Owner::from),
             owners,
@@ -272,8 +268,10 @@ impl RawVolume {
         let is_written = access_modes.is_empty() || !only_read;
         Some(csi.driver.as_str()).filter(|driver| !driver.is_empty() && is_disk && is_written)
     }
-    /// Turns the volume into facts. `modes` are those of its PVC.
-    fn into_facts(self, modes: &[String]) -> VolumeFacts {
+    /// Turns the volume into facts. `claim` is that of its PVC.
+    fn into_facts(self, claim: &ClaimSpec) -> VolumeFacts {
+        let modes = &claim.access_modes[..];
+        let is_shared = is_of_many(modes) || is_of_many(&self.spec.access_modes);
         let is_named_disk = self.spec.csi.names_a_disk() && !is_of_many(modes);
         let driver = self.driver_of_disk(modes).map(str::to_owned);
         let Self { metadata, spec } = self;
@@ -289,6 +287,7 @@ impl RawVolume {
             disk.as_ref().is_some_and(|it| !is_shared(it))
         };
         VolumeFacts {
+            shared_disk: claim.volume_mode == BLOCK && is_shared,
             is_named_disk,
             name: metadata.name,
             reclaim_policy: spec.persistent_volume_reclaim_policy,

@@ -336,9 +336,10 @@ impl<'a> Advice<'a> {
             }
             What::GiveUp { claim, .. } => {
                 let [pod] = self.pods.0[..] else { return None };
-                let bound = pod.judged.claim(claim)?.read.bound()?;
+                let read = &pod.judged.claim(claim)?.read;
                 let namespace = &pod.judged.pod.namespace;
-                kubectl.delete_claim(pod.node?, namespace, claim, &bound.uid)
+                read.volume()?;
+                kubectl.delete_claim(pod.node?, namespace, claim, &read.uid)
             }
             What::SeeKosmos => Some(kubectl.command(&[
                 "logs",
@@ -942,7 +943,7 @@ fn for_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> 
             return None;
         };
         Some(What::KeepData {
-            volume: &pod.judged.claim(&tie.pvc)?.read.bound()?.volume.name,
+            volume: &pod.judged.claim(&tie.pvc)?.read.volume()?.name,
             claim: &tie.pvc,
         })
     }));
@@ -1034,8 +1035,8 @@ fn for_tie<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, tie: &'a Tie) -> Optio
     let operator = judged.pod.operated_by(judged.storage.as_ref());
     if claim.is_some_and(|it| it.templated) && set.is_some() {
         // The template of the StatefulSet makes the PVC again.
-        let volume = claim.and_then(|it| it.read.bound());
-        let policy = volume.and_then(|it| it.volume.reclaim_policy.as_deref());
+        let volume = claim.and_then(|it| it.read.volume());
+        let policy = volume.and_then(|it| it.reclaim_policy.as_deref());
         return Some(What::GiveUp {
             is_retained: policy == Some("Retain"),
             finalizers,

@@ -8,7 +8,7 @@ use super::gather::{Gathering, read_each};
 use crate::{
     cluster::Api,
     facts::{
-        Attached, BoundClaim, ClaimFacts, ClaimName, ClaimRead, ClaimState, Owner, PodFacts, Read,
+        Attached, ClaimFacts, ClaimName, ClaimRead, ClaimState, Owner, PodFacts, Read,
         SetFacts, Storage, Unread, VolumeFacts,
     },
     judge::terms,
@@ -73,7 +73,7 @@ impl<A: Api> Gathering<'_, A> {
         );
         let claims = due.iter_mut().flat_map(|(_, storage)| &mut storage.claims);
         for claim in claims.flatten() {
-            let Some(BoundClaim { volume, .. }) = claim.read.bound() else {
+            let Some(volume) = claim.read.volume() else {
                 continue;
             };
             let allowed =
@@ -192,20 +192,18 @@ fn storage_of(
         if is_part && read.state == ClaimState::Absent && !pod.finished() {
             read = ClaimState::Unread(Unread("the file does not have it".to_owned())).into();
         }
-        let disk = read.bound().filter(|bound| bound.volume.driver.is_some());
-        let attaches = disk.map(|bound| {
-            if attached(&bound.volume).is_some() {
+        let disk = read.volume().filter(|volume| volume.driver.is_some());
+        let attaches = disk.map(|volume| {
+            if attached(volume).is_some() {
                 Ok(true)
             } else {
                 Err(Unread("the CSI drivers were not read".to_owned()))
             }
         });
-        let not_let_go = disk.filter(|bound| bound.volume.is_named_disk);
-        let not_let_go = not_let_go.and_then(|bound| attached(&bound.volume));
+        let not_let_go = disk.filter(|volume| volume.is_named_disk);
+        let not_let_go = not_let_go.and_then(attached);
         ClaimFacts {
-            name: named.name.clone(),
-            ephemeral: named.ephemeral,
-            read_only: named.read_only,
+            named: named.clone(),
             templated: false,
             owned: read.owners.contains(&pod.uid),
             allowed: BTreeMap::new(),
@@ -229,7 +227,7 @@ fn add_set(pod: &PodFacts, storage: &mut Storage, read: &Read<Option<RawStateful
         && controller == Some(&set.metadata.uid)
     {
         for claim in storage.claims.iter_mut().flatten() {
-            claim.templated = set.makes(&claim.name, &pod.name);
+            claim.templated = set.makes(&claim.named.name, &pod.name);
         }
     }
     storage.set = Some(match read {

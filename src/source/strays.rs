@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::gather::{Gathering, read_each};
 use crate::{
     cluster::{Api, Of},
-    facts::{ClaimState, PodFacts, Stray},
+    facts::{PodFacts, Stray},
     judge::terms,
     kubernetes::RawPod,
 };
@@ -48,10 +48,10 @@ impl<A: Api> Gathering<'_, A> {
             }
             for named in pod.claim_names.iter().flatten() {
                 let claim = reader.claim(&pod.namespace, &named.name).await;
-                let ClaimState::Bound(bound) = claim.state else {
+                let Some(volume) = claim.volume() else {
                     continue;
                 };
-                let nodes = read_each(terms(&bound.volume), async |term| {
+                let nodes = read_each(terms(volume), async |term| {
                     reader.nodes_for(term).await
                 });
                 let nodes = nodes.await;
@@ -61,7 +61,7 @@ impl<A: Api> Gathering<'_, A> {
                         namespace: pod.namespace.clone(),
                         pod: pod.name.clone(),
                         claim: named.name.clone(),
-                        volume: bound.volume.name.clone(),
+                        volume: volume.name.clone(),
                     });
                 }
             }
