@@ -65,9 +65,7 @@ impl Storage {
 
     /// Lists the volumes to which the PVCs are bound.
     pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
-        self.claims()
-            .iter()
-            .filter_map(|claim| claim.read.volume())
+        self.claims().iter().filter_map(|claim| claim.read.volume())
     }
 }
 

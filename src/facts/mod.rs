@@ -15,8 +15,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
-    AffinityTerm, ClaimFacts, ClaimName, ClaimRead, ClaimState, Copies,
-    MAX_CLAIMS_PER_POD, Place, Requirement, SetFacts, Storage, Unneeded, VolumeFacts,
+    AffinityTerm, ClaimFacts, ClaimName, ClaimRead, ClaimState, Copies, MAX_CLAIMS_PER_POD, Place,
+    Requirement, SetFacts, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
     CLOCK_SKEW, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, Life, NodeFacts,

@@ -306,7 +306,12 @@ fn by_ties(
     Ok(Seen::NoTie {
         none,
         claims: claims
-            .map(|claims| claims.iter().map(|claim| claim.named.name.clone()).collect())
+            .map(|claims| {
+                claims
+                    .iter()
+                    .map(|claim| claim.named.name.clone())
+                    .collect()
+            })
             .map_err(Unread::clone),
     })
 }

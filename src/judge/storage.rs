@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     facts::{
-        AffinityTerm, ClaimFacts, ClaimState, NodeFacts, Owner, Place, PodFacts, Read,
-        Storage, Unneeded, Unread, VolumeFacts,
+        AffinityTerm, ClaimFacts, ClaimState, NodeFacts, Owner, Place, PodFacts, Read, Storage,
+        Unneeded, Unread, VolumeFacts,
     },
     words::Foreign,
 };

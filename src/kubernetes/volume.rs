@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     facts::{
-        AffinityTerm, Attachment, ClaimRead, ClaimState, Copies, Owner, Place, Read,
-        Requirement, Uid, Unread, VolumeFacts,
+        AffinityTerm, Attachment, ClaimRead, ClaimState, Copies, Owner, Place, Read, Requirement,
+        Uid, Unread, VolumeFacts,
     },
     selector::NodeSelectors,
     words::name,

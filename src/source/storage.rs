@@ -8,8 +8,8 @@ use super::gather::{Gathering, read_each};
 use crate::{
     cluster::Api,
     facts::{
-        Attached, ClaimFacts, ClaimName, ClaimRead, ClaimState, Owner, PodFacts, Read,
-        SetFacts, Storage, Unread, VolumeFacts,
+        Attached, ClaimFacts, ClaimName, ClaimRead, ClaimState, Owner, PodFacts, Read, SetFacts,
+        Storage, Unread, VolumeFacts,
     },
     judge::terms,
     kubernetes::{RawDriver, RawStatefulSet},

@@ -34,7 +34,7 @@ impl<A: Api> Gathering<'_, A> {
             return;
         }
         let add_active = |active: &mut Vec<_>, pod: RawPod| {
-            active.extend(Some(pod.facts()).filter(PodFacts::is_active))
+            active.extend(Some(pod.facts()).filter(PodFacts::is_active));
         };
         let pods = reader.api.each(Of::All, add_active).await;
         for pod in pods.into_iter().flat_map(|listed| listed.items) {
@@ -51,9 +51,7 @@ impl<A: Api> Gathering<'_, A> {
                 let Some(volume) = claim.volume() else {
                     continue;
                 };
-                let nodes = read_each(terms(volume), async |term| {
-                    reader.nodes_for(term).await
-                });
+                let nodes = read_each(terms(volume), async |term| reader.nodes_for(term).await);
                 let nodes = nodes.await;
                 let has_none = |found: &Result<Vec<_>, _>| found.as_ref().is_ok_and(Vec::is_empty);
                 if !nodes.is_empty() && nodes.values().all(has_none) {
