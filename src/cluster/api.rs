@@ -91,7 +91,7 @@ pub trait Api {
     async fn each<T: Kind, A: Default>(
         &self,
         of: Of<'_>,
-        add: impl Fn(&mut A, T),
+        add: impl Fn(&mut A, &T),
     ) -> Result<Listed<A>>;
 
     /// Says what is known without reading, if pods of these namespaces are looked at.
@@ -130,13 +130,14 @@ pub trait Api {
     /// own.
     async fn leases_of(&self, holders: &Holders) -> Result<LeasesByNode> {
         type Found = BTreeMap<String, Vec<RawLease>>;
-        let add_lease = |found: &mut Found, mut lease: RawLease| {
-            lease.drop_unused();
-            for node in holders.of(&lease) {
+        let add_lease = |found: &mut Found, lease: &RawLease| {
+            for node in holders.of(lease) {
                 let leases = found.entry(node.to_owned()).or_default();
                 // One more than the limit shows that there are too many.
                 if leases.len() <= MAX_LEASES_PER_NODE {
-                    leases.push(lease.clone());
+                    let mut kept = lease.clone();
+                    kept.drop_unused();
+                    leases.push(kept);
                 }
             }
         };

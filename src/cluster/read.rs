@@ -96,7 +96,7 @@ impl Api for Cluster {
     async fn each<T: Kind, A: Default>(
         &self,
         of: Of<'_>,
-        add: impl Fn(&mut A, T),
+        add: impl Fn(&mut A, &T),
     ) -> Result<Listed<A>> {
         let (namespace, mut query) = match of {
             Of::All => ("", String::new()),
@@ -106,6 +106,7 @@ impl Api for Cluster {
         if matches!(of, Of::Pods(PodsOf::Node(_))) {
             query += CACHED;
         }
+        let add = |all: &mut A, object: T| add(all, &object);
         self.list(namespace, &query, Ask::OBJECT, add).await
     }
 

@@ -180,6 +180,10 @@ fn large(name: &str, bytes: usize) -> Value {
     objects(&yaml(&pod)).remove(0)
 }
 
+fn keep_pod(all: &mut Vec<RawPod>, pod: &RawPod) {
+    all.push(pod.clone());
+}
+
 /// The cache ignores the limit, so a list that is too large for one page is not requested from the
 /// cache again.
 #[tokio::test(start_paused = true)]
@@ -192,7 +196,7 @@ async fn a_list_that_is_too_large_is_given_up_and_read_in_smaller_pages() {
         .map(|(number, bytes)| large(&format!("pod-{number}"), bytes));
     server.lock().cluster.objects = pods.collect();
     let of_node = PodsOf::Node("n".to_owned());
-    let found = cluster.each(Of::Pods(&of_node), Vec::<RawPod>::push).await;
+    let found = cluster.each(Of::Pods(&of_node), keep_pod).await;
     assert_eq!(found.map(|pods| pods.items.len()), Ok(40));
     let requests = server.lock().requests.join("\n");
     expect![[r"
@@ -216,7 +220,7 @@ async fn an_object_that_is_too_large_is_not_read() {
     let found = cluster.find::<RawPod>("shop", "a").await.map(drop);
     assert_eq!(found, Err(Failure::TooLarge));
     let of_node = PodsOf::Node("n".to_owned());
-    let listed = cluster.each(Of::Pods(&of_node), Vec::<RawPod>::push).await;
+    let listed = cluster.each(Of::Pods(&of_node), keep_pod).await;
     assert_eq!(listed.map(drop), Err(Failure::TooLarge));
 }
 
@@ -225,9 +229,7 @@ async fn an_object_that_is_too_large_is_not_read() {
 async fn a_list_without_an_end_ends() {
     let list = r#"{"kind": "PodList", "metadata": {"continue": "more"}, "items": []}"#;
     let of_node = PodsOf::Node("n".to_owned());
-    let listed = answering(list)
-        .each(Of::Pods(&of_node), Vec::<RawPod>::push)
-        .await;
+    let listed = answering(list).each(Of::Pods(&of_node), keep_pod).await;
     let failure = listed.map(drop).expect_err("it is given up");
     assert_eq!(
         failure.to_string(),

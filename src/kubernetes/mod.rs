@@ -162,12 +162,12 @@ raw! {
 
 impl RawNamespace {
     /// Adds the namespace to the facts about all namespaces.
-    pub fn add_to(all: &mut Namespaces, Self { metadata: it }: Self) {
+    pub fn add_to(all: &mut Namespaces, Self { metadata: it }: &Self) {
         let facts = NamespaceFacts {
             opted_out: it.opted_out(),
             deleted: it.terminating(),
         };
-        all.insert(it.name, facts);
+        all.insert(it.name.clone(), facts);
     }
 }
 

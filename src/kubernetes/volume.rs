@@ -310,9 +310,9 @@ fn is_of_many(modes: &[String]) -> bool {
 impl RawDriver {
     /// Adds the driver's name to `names`, unless its volumes are attached to machines, which keeps a
     /// second machine out until they are detached.
-    pub fn add_detached(names: &mut BTreeSet<String>, driver: Self) {
+    pub fn add_detached(names: &mut BTreeSet<String>, driver: &Self) {
         if driver.spec.attach_required == Some(false) {
-            names.insert(driver.metadata.name);
+            names.insert(driver.metadata.name.clone());
         }
     }
 }
@@ -377,7 +377,7 @@ impl RawAttachment {
     }
 
     /// Adds the attachment to those of the node that it names.
-    pub fn add_to(by_node: &mut BTreeMap<String, Vec<Attachment>>, its: Self) {
+    pub fn add_to(by_node: &mut BTreeMap<String, Vec<Attachment>>, its: &Self) {
         let Self {
             metadata,
             spec,
@@ -386,13 +386,13 @@ impl RawAttachment {
         let mut finalizers = metadata.finalizers.iter();
         let attachment = Attachment {
             held_by_attacher: finalizers.any(|it| it.starts_with(ATTACHER)),
-            name: metadata.name,
-            volume: spec.source.persistent_volume_name.map(name),
-            driver: given(spec.attacher),
+            name: metadata.name.clone(),
+            volume: spec.source.persistent_volume_name.clone().map(name),
+            driver: given(spec.attacher.clone()),
             attached: status.attached,
         };
         by_node
-            .entry(name(spec.node_name))
+            .entry(name(spec.node_name.clone()))
             .or_default()
             .push(attachment);
     }

@@ -34,7 +34,7 @@ impl<A: Api> Gathering<'_, A> {
         let is_canonical = self.facts.known_nodes().any(|node| node.roles.canonical);
         if may_be_outage || !ready_nodes.room || is_canonical {
             let leaf = &reader.settings.policy.node_selectors;
-            let add = |counts: &mut _, node: RawNode| node.count(counts, leaf);
+            let add = |counts: &mut _, node: &RawNode| node.count(counts, leaf);
             let counts = reader.all("all nodes, for the limits", add).await;
             self.facts.node_counts = counts.map_or_else(NodeCounts::Unread, NodeCounts::Counted);
         }

@@ -35,7 +35,7 @@ impl<A: Api> Gathering<'_, A> {
         let is_not_ready =
             |list: &PodsOf| matches!(list, PodsOf::Node(it) if not_ready.contains(it));
         // With the pods of all nodes, those of nodes that no longer exist are looked at too.
-        let add_attachment = |by_node: &mut _, attachment: RawAttachment| {
+        let add_attachment = |by_node: &mut _, attachment: &RawAttachment| {
             if self.of_all || not_ready.contains(attachment.node()) {
                 RawAttachment::add_to(by_node, attachment);
             }

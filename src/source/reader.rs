@@ -96,7 +96,7 @@ impl<'a, A: Api> Reader<'a, A> {
     pub(super) async fn all<T: Kind, C: Default>(
         &self,
         what: &str,
-        add: impl Fn(&mut C, T),
+        add: impl Fn(&mut C, &T),
     ) -> Read<C> {
         let listed = self.api.each(Of::All, add).await;
         let whole = listed.and_then(Listed::whole);
@@ -122,7 +122,7 @@ impl<'a, A: Api> Reader<'a, A> {
     /// Reads a list of pods. Fails if this account may not list pods.
     pub(super) async fn pods(&self, list: &PodsOf, is_not_ready: bool) -> Result<Pods> {
         let filter = &self.settings.namespaces;
-        let add = |pods: &mut Pods, raw: RawPod| {
+        let add = |pods: &mut Pods, raw: &RawPod| {
             let pod = raw.facts();
             pods.holders.insert(raw.as_holder());
             pods.shows.add(raw.shows());
@@ -181,7 +181,7 @@ impl<'a, A: Api> Reader<'a, A> {
 
     /// Reads the pods of a list that can be read.
     pub async fn readable_pods(&self, list: &PodsOf) -> Read<Vec<PodFacts>> {
-        let add_pod = |all: &mut Vec<_>, pod: RawPod| all.push(pod.facts());
+        let add_pod = |all: &mut Vec<_>, pod: &RawPod| all.push(pod.facts());
         let listed = self
             .read(list, self.api.each(Of::Pods(list), add_pod))
             .await?;
@@ -225,9 +225,9 @@ impl<'a, A: Api> Reader<'a, A> {
     pub(super) async fn nodes_for(&self, term: &AffinityTerm) -> Read<Vec<String>> {
         let selector = term.selector()?;
         let leaf = &self.settings.policy.node_selectors;
-        let add_real = |names: &mut Vec<_>, node: RawNode| {
+        let add_real = |names: &mut Vec<_>, node: &RawNode| {
             if !node.is_leaf(leaf) {
-                names.push(node.metadata.name);
+                names.push(node.metadata.name.clone());
             }
         };
         // Two nodes are enough, whatever could not be read.

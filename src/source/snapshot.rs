@@ -549,7 +549,7 @@ impl Api for Saved {
     async fn each<T: Kind, A: Default>(
         &self,
         of: Of<'_>,
-        add: impl Fn(&mut A, T),
+        add: impl Fn(&mut A, &T),
     ) -> Result<Listed<A>, Failure> {
         self.is_saved_or_may_lack::<T>()?;
         let is_listed = |object: &&T| {
@@ -572,7 +572,7 @@ impl Api for Saved {
         };
         let mut items = A::default();
         let objects = self.all().filter(is_listed);
-        objects.for_each(|object| add(&mut items, object.clone()));
+        objects.for_each(|object| add(&mut items, object));
         Ok(Listed {
             items,
             malformed: self.malformed::<T>().cloned().collect(),

@@ -33,7 +33,7 @@ impl<A: Api> Gathering<'_, A> {
         if !reader.about.is_file {
             return;
         }
-        let add_active = |active: &mut Vec<_>, pod: RawPod| {
+        let add_active = |active: &mut Vec<_>, pod: &RawPod| {
             active.extend(Some(pod.facts()).filter(PodFacts::is_active));
         };
         let pods = reader.api.each(Of::All, add_active).await;
