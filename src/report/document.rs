@@ -122,27 +122,6 @@ impl Document {
 }
 
 impl Section {
-    /// Returns two sections of steps that are numbered through: those for now, and the rest.
-    pub fn of_steps(heading: &str, steps: impl IntoIterator<Item = Step>) -> [Self; 2] {
-        let steps = (1..).zip(steps);
-        let (now, later) = steps.partition::<Vec<_>, _>(|(_, step)| step.when == When::Now);
-        let section = |heading: &str, tone, steps: Vec<(usize, Step)>| {
-            let lines = steps
-                .into_iter()
-                .map(|(number, step)| Line::Step(number, step));
-            Self {
-                kind: Kind::Steps,
-                heading: heading.to_owned(),
-                tone,
-                lines: lines.collect(),
-            }
-        };
-        [
-            section(heading, Tone::Bad, now),
-            section("CAN WAIT UNTIL MORNING", Tone::Plain, later),
-        ]
-    }
-
     /// Returns the section of what the source does not show, of which the last line is a command.
     pub fn not_seen(unseen: &[String]) -> Self {
         let texts = unseen.iter().take(1).cloned();

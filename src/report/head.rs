@@ -29,21 +29,6 @@ impl<'a> Survey<'a> {
     pub fn with_code(&'a self, code: ReasonCode) -> Option<Pods<'a>> {
         self.select(|pod| pod.code() == code)
     }
-
-    /// Lists the pods that have such a moment, with the first.
-    fn select_from(
-        &'a self,
-        moment: impl Fn(&PodView<'a>) -> Option<Timestamp>,
-    ) -> Option<(String, Pods<'a>)> {
-        let first = self.shown().iter().filter_map(&moment).min()?;
-        Some((clock(first), self.select(|pod| moment(pod).is_some())?))
-    }
-
-    /// Lists the pods whose data is, or may be, on their node alone (the affinity of a volume, or a
-    /// `hostPath`), by how bad it is that they are down.
-    fn local(&'a self, damage: Damage) -> Option<Pods<'a>> {
-        self.select(|pod| pod.is_local() && pod.damage == damage)
-    }
 }
 
 pub fn title(survey: &Survey<'_>) -> String {
@@ -59,7 +44,7 @@ pub fn title(survey: &Survey<'_>) -> String {
     };
     let needs = survey.select(|pod| pod.fate == Verdict::Manual);
     let act = deadline(survey, &survey.nodes.iter().collect_vec());
-    let alone = survey.local(Damage::NoOtherReady);
+    let alone = survey.select(|pod| pod.is_local() && pod.damage == Damage::NoOtherReady);
     let parts = [
         named(false, "down"),
         act.map(|at| format!("act before {}", clock(at))),
@@ -413,7 +398,10 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             _ => format!("Containers of pods that were deleted can have run on {name}{until}, beside their replacements."),
         }
     });
-    let given_up = survey.select_from(|pod| pod.given_up_until(survey.now));
+    let times = survey.shown().iter();
+    let times = times.filter_map(|pod| pod.given_up_until(survey.now));
+    let is_given_up = |pod: &PodView<'_>| pod.given_up_until(survey.now).is_some();
+    let given_up = times.min().zip(survey.select(is_given_up));
     let others = survey.select(|pod| pod.is_local() && pod.damage == Damage::ManyReady);
     let is_counted = |pod: &PodView<'_>| {
         let is_said = pod.risk(survey.now).is_some();
@@ -445,7 +433,7 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         survey.select(|pod| pod.reason.asks.contains(&ReasonCode::SharedDisk)).map(|pods| format!("Two machines can write to one disk if {} still runs: {}.", pods.nodes(), names(&pods))),
         at_risk(Risk::Unverified).map(|pods| format!("Whether data is lost with {} or with the pod is not known: {}.", pods.nodes(), names(&pods))),
         // A PVC's deletionTimestamp, after NotReady-since.
-        given_up.map(|(until, pods)| format!("The PVC of {pods} was deleted: set its volume to Retain before {until} if you want the data.")),
+        given_up.map(|(until, pods)| format!("The PVC of {pods} was deleted: set its volume to Retain before {} if you want the data.", clock(until))),
         at_risk(Risk::StillRuns).map(|pods| format!("{} can still run on {}. No run deletes {}.", names(&pods), pods.nodes(), pods.verb("it", "them"))),
         survey.select(few).map(|pods| format!("At most half Ready: {}.", names(&pods))),
         survey.select(unread_set).map(|pods| format!("Whether other pods are Ready is not known: {}.", plain(&pods))),
@@ -613,9 +601,4 @@ pub fn day(survey: &Survey<'_>, at: Timestamp) -> String {
         &of_day
     };
     other.to_owned() + &clock(at)
-}
-
-/// Spells a moment with its date.
-pub fn dated(at: Timestamp) -> String {
-    at.strftime("%F %RZ").to_string()
 }

@@ -71,7 +71,7 @@ pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
 }
 
 fn about(survey: &Survey<'_>, exit: Exit) -> String {
-    let at = head::dated(survey.now);
+    let at = survey.now.strftime("%F %RZ");
     let place = prefixed(" ", survey.place);
     let exit = match exit {
         Exit::Done => String::new(),
@@ -146,22 +146,31 @@ fn step(survey: &Survey<'_>, advice: &Advice<'_>) -> Step {
     }
 }
 
+/// Returns the steps in two sections that are numbered through: those for now, and the rest.
 fn to_do(survey: &Survey<'_>, steps: Vec<Step>) -> [Section; 2] {
-    let [mut now, later] = Section::of_steps("NOW", steps);
-    let down = survey.down();
-    if now.lines.is_empty()
-        && survey.asked.is_none()
-        && down.keys().any(|state| **state != State::Gone)
-    {
-        let waits = if later.lines.is_empty() {
+    let steps = (1..).zip(steps);
+    let steps = steps.map(|(number, step)| Line::Step(number, step));
+    let is_for_now = |line: &Line| matches!(line, Line::Step(_, step) if step.when == When::Now);
+    let (mut now, later) = steps.partition::<Vec<_>, _>(is_for_now);
+    let is_down = survey.down().keys().any(|state| **state != State::Gone);
+    if now.is_empty() && survey.asked.is_none() && is_down {
+        let waits = if later.is_empty() {
             ""
         } else {
             " The steps below can wait until working hours."
         };
-        now.lines
-            .push(Line::Text(format!("Nothing, as far as was read.{waits}")));
+        now.push(Line::Text(format!("Nothing, as far as was read.{waits}")));
     }
-    [now, later]
+    let section = |heading: &str, tone, lines| Section {
+        kind: Kind::Steps,
+        heading: heading.to_owned(),
+        tone,
+        lines,
+    };
+    [
+        section("NOW", Tone::Bad, now),
+        section("CAN WAIT UNTIL MORNING", Tone::Plain, later),
+    ]
 }
 
 /// Lists nodes and pods, those that were deleted first.
