@@ -285,8 +285,7 @@ impl<'a> Advice<'a> {
             None => false,
             Some(Press::Missed) => {
                 let is_old = |name: &&str| {
-                    let node = survey.node(name).and_then(|node| node.known);
-                    let since = node.and_then(|node| node.not_ready_since(survey.now));
+                    let since = survey.node(name).and_then(|node| node.since);
                     since.is_some_and(|since| survey.now.duration_since(since) >= RINGS)
                 };
                 !self.nodes.0.iter().all(is_old)

@@ -162,16 +162,15 @@ fn node(survey: &Survey<'_>, node: &NodeView<'_>) -> Option<NodeEntry> {
     let Some(known) = node.known else {
         return Some(entry);
     };
-    let now = survey.now;
     let leaf = known.leaf.iter().flat_map(|leaf| leaf.marks.clone());
     Some(NodeEntry {
         zone: known.zone.as_ref().map(Zone::to_string),
         ready: known.ready.as_str(),
         reason: known.ready_reason.clone(),
-        since: known.not_ready_since(now),
-        signs_of_life: known.signs_of_life(now),
-        last_heard: known.last_heard().map(|heard| heard.no_later_than(now)),
-        fenced: known.fenced(now).map(str::to_owned),
+        since: node.since,
+        signs_of_life: node.signs_of_life.clone(),
+        last_heard: node.last_heard.clone(),
+        fenced: known.fenced(survey.now).map(str::to_owned),
         out_of_service: known.out_of_service,
         leaf_marks: leaf.collect(),
         ..entry

@@ -11,7 +11,6 @@ use super::{
     },
 };
 use crate::{
-    facts::NodeFacts,
     history::{CONFIG_MAP, NodeState, RememberedNode},
     judge::{Effect, Limit, ReasonCode, Verdict, kubelet_reports, reported},
     outcome::{OutcomeCode, Trace},
@@ -117,9 +116,9 @@ pub fn headline(survey: &Survey<'_>) -> String {
 /// Says in which state these nodes are.
 pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> String {
     let now = survey.now;
-    let since = time(survey, nodes, |node| node.not_ready_since(now));
+    let since = time(survey, nodes, |node| node.since);
     let since = prefixed(" ", since);
-    let heard = time(survey, nodes, |node| Some(node.last_heard()?.at.min(now)));
+    let heard = time(survey, nodes, |node| Some(node.last_heard.as_ref()?.at));
     let silent = heard.map_or_else(|| since.clone(), |time| format!(", silent {time}"));
     let act = deadline(survey, nodes).map(|at| format!(": ACT BEFORE {}", clock(at)));
     let act = prefixed("", act);
@@ -149,9 +148,8 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
         State::Down => format!("{who} {are} DOWN{silent}{act}."),
         State::NotLookedAt => format!("{who} {are} NOT READY{since}."),
         State::Alive(fault) => {
-            let signs = nodes[0].known.map(|node| node.signs_of_life(now));
-            let signs = signs.unwrap_or_default();
-            let sign = prefixed(": ", signs.first().map(|sign| reported(sign, now)));
+            let sign = nodes[0].signs_of_life.first();
+            let sign = prefixed(": ", sign.map(|sign| reported(sign, now)));
             let reports = kubelet_reports(*fault);
             format!("{who} {are} NOT READY BUT ALIVE{sign}.{reports}")
         }
@@ -183,9 +181,9 @@ fn are_consecutive(nodes: &[&NodeView<'_>]) -> bool {
 fn time(
     survey: &Survey<'_>,
     nodes: &[&NodeView<'_>],
-    since: impl Fn(&NodeFacts) -> Option<Timestamp>,
+    since: impl Fn(&NodeView<'_>) -> Option<Timestamp>,
 ) -> Option<String> {
-    let times = nodes.iter().filter_map(|node| since(node.known?));
+    let times = nodes.iter().filter_map(|node| since(node));
     let (first, last) = times.minmax().into_option()?;
     let is_together = last.duration_since(first) <= TOGETHER;
     let time = about(survey.now.duration_since(first));

@@ -12,9 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::record::RunRecord;
 use crate::{
     facts::{
-        Attached, Attachment, ClusterFacts, HANGS, KubeletSays, LeafKind, NodeFacts, Place,
-        PodFacts, Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded, Unread, VolumeFacts,
-        Zone,
+        Attached, Attachment, ClusterFacts, HANGS, Heartbeat, KubeletSays, LeafKind, NodeFacts,
+        Place, PodFacts, Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded, Unread,
+        VolumeFacts, Zone,
     },
     history::{Noted, RememberedNode, RememberedSet},
     judge::{
@@ -94,6 +94,10 @@ pub struct NodeView<'a> {
     pub known: Option<&'a NodeFacts>,
     /// `None` if it is Ready, or gone and nothing there needs you.
     pub state: Option<State<'a>>,
+    /// Since when it is not Ready.
+    pub since: Option<Timestamp>,
+    pub last_heard: Option<Heartbeat>,
+    pub signs_of_life: Vec<Heartbeat>,
     /// The limit that holds its pods.
     pub held: Option<&'a Limit>,
     /// Its Terminating pods, as places in [`Survey::pods`].
@@ -478,9 +482,11 @@ impl<'a> NodeView<'a> {
         let (facts, plan) = (&run.facts, &run.plan);
         let read = facts.nodes[name].as_ref();
         let known = read.ok().and_then(Option::as_ref);
+        let heard = known.and_then(NodeFacts::last_heard);
+        let now = facts.now;
         let pods = places.iter().map(|place| &all[*place]);
         let state = match read {
-            Ok(Some(node)) => State::of(node, facts.now),
+            Ok(Some(node)) => State::of(node, now),
             Err(_) => Some(State::Unread),
             Ok(None) => {
                 let mut pods = pods.clone();
@@ -496,6 +502,9 @@ impl<'a> NodeView<'a> {
             name,
             known,
             state,
+            since: known.and_then(|node| node.not_ready_since(now)),
+            last_heard: heard.map(|heard| heard.no_later_than(now)),
+            signs_of_life: known.map_or_else(Vec::new, |node| node.signs_of_life(now)),
             held,
             was_acted_on,
             was_acted_on_earlier: earlier(run, name).next().is_some(),
