@@ -1,5 +1,5 @@
 //! A reason: why a pod gets its verdict. First the table of codes, each with its verdict and its meaning,
-//! of which `docs/reasons.md` is generated; then what a rule saw, as data, each variant below its
+//! of which `docs/decisions.md` is generated; then what a rule saw, as data, each variant below its
 //! sentence. `sentence.rs` has the parts of sentences that need more than a line.
 
 use std::{collections::BTreeSet, sync::Arc};

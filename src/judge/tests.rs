@@ -1,4 +1,4 @@
-//! The parts of docs/reasons.md and docs/decisions.md that are generated from the tables of rules and
+//! The parts of docs/decisions.md that are generated from the tables of rules and
 //! codes.
 
 use std::fmt::Write;
@@ -70,7 +70,7 @@ What happened to a pod whose verdict was `reap`.
     )
     .unwrap();
     pages::compare(
-        "docs/reasons.md",
+        "docs/decisions.md",
         "<!-- reasons: made of src/judge -->\n",
         "<!-- end of reasons -->",
         &page,
@@ -106,7 +106,7 @@ fn the_table_of_rules_is_current() {
     pages::compare(
         "docs/decisions.md",
         "| # | the rule asks | if so |\n| --- | --- | --- |\n",
-        "\n[Reasons](reasons.md) has",
+        "\n[Leaf nodes](leaf-nodes.md) and",
         &table,
     );
 }
