@@ -89,6 +89,13 @@ remembered! {
         pub more: usize,
         /// The node's return, once a run has told it; null before.
         pub told: Option<Return>,
+        /// When a run last saw the out-of-service taint on the node; null if none did, or if the node was then seen Ready
+        /// without it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub tainted: Option<Timestamp>,
+        /// Runs only saw the taint, and reaped no pod: the other times are those of the taint.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub only_tainted: bool,
     }
 
     /// A reaped pod.
@@ -170,6 +177,10 @@ pub struct History {
     /// The nodes of which it is not known whether pods were reaped there.
     #[serde(skip)]
     pub not_known: NotKnown,
+    /// The nodes on which a run has seen the out-of-service taint, as they are now; none that could not be read, and
+    /// `None` for one that is gone.
+    #[serde(skip)]
+    pub tainted: BTreeMap<Uid, Option<NodeFacts>>,
 }
 
 /// The nodes of which it is not known what earlier runs did.
@@ -269,15 +280,36 @@ impl RememberedNode {
 }
 
 impl Noted {
+    fn new(node: &NodeFacts, at: Timestamp) -> Self {
+        let word = |id: &Option<String>| id.clone().filter(|id| is_word(id)).unwrap_or_default();
+        Self {
+            version: VERSION,
+            node: node.name.clone(),
+            boot_id: word(&node.boot_id),
+            machine_id: word(&node.machine_id),
+            system_uuid: word(&node.system_uuid),
+            first_reap: at,
+            last_reap: at,
+            times: 0,
+            pods: Vec::new(),
+            more: 0,
+            told: None,
+            tainted: None,
+            only_tainted: false,
+        }
+    }
+
     /// Reports whether the node is still remembered at `now`.
     pub fn is_kept(&self, now: Timestamp) -> bool {
-        now.duration_since(self.last_reap) < KEPT
+        let last = self.tainted.max(Some(self.last_reap));
+        last.is_some_and(|last| now.duration_since(last) < KEPT)
     }
 
     /// Moves times that are later than `now`, by which nothing would ever be forgotten, to `now`.
     pub fn no_later_than(&mut self, now: Timestamp) {
         let pods = self.pods.iter_mut().map(|pod| &mut pod.at);
         let times = pods.chain([&mut self.first_reap, &mut self.last_reap]);
+        let times = times.chain(&mut self.tainted);
         times.for_each(|time| *time = now.min(*time));
     }
 
@@ -387,20 +419,7 @@ pub fn parse(data: &BTreeMap<String, String>) -> (Notes, BTreeMap<Uid, &'static 
 /// Notes that pods of `node` are about to be reaped. A node that was back since the last reap, or whose
 /// machine was rebooted, is noted anew. One that registered anew and was not rebooted keeps its note. Returns its note.
 pub fn begin<'a>(notes: &'a mut Notes, node: &NodeFacts, at: Timestamp) -> &'a mut Noted {
-    let word = |id: &Option<String>| id.clone().filter(|id| is_word(id)).unwrap_or_default();
-    let fresh = Noted {
-        version: VERSION,
-        node: node.name.clone(),
-        boot_id: word(&node.boot_id),
-        machine_id: word(&node.machine_id),
-        system_uuid: word(&node.system_uuid),
-        first_reap: at,
-        last_reap: at,
-        times: 0,
-        pods: Vec::new(),
-        more: 0,
-        told: None,
-    };
+    let fresh = Noted::new(node, at);
     let is_it = |noted: &Noted| noted.node == fresh.node && noted.boot_id == fresh.boot_id;
     if !notes.contains_key(&node.uid)
         && !fresh.boot_id.is_empty()
@@ -414,8 +433,10 @@ pub fn begin<'a>(notes: &'a mut Notes, node: &NodeFacts, at: Timestamp) -> &'a m
         .entry(node.uid.clone())
         .or_insert_with(|| fresh.clone());
     let tells_nothing = known.boot_id.is_empty() || fresh.boot_id.is_empty();
-    if known.told.is_some() || !tells_nothing && known.boot_id != fresh.boot_id {
-        *known = fresh;
+    let is_new = known.told.is_some() || known.only_tainted;
+    if is_new || !tells_nothing && known.boot_id != fresh.boot_id {
+        let tainted = known.tainted;
+        *known = Noted { tainted, ..fresh };
     } else {
         known.last_reap = at;
         known.machine_id = fresh.machine_id;
@@ -426,6 +447,25 @@ pub fn begin<'a>(notes: &'a mut Notes, node: &NodeFacts, at: Timestamp) -> &'a m
     }
     known.times = known.times.saturating_add(1);
     known
+}
+
+/// Notes that a NotReady node has the out-of-service taint.
+pub fn note_taint(notes: &mut Notes, node: &NodeFacts, at: Timestamp) {
+    let fresh = || Noted {
+        only_tainted: true,
+        ..Noted::new(node, at)
+    };
+    let noted = notes.entry(node.uid.clone()).or_insert_with(fresh);
+    noted.tainted = Some(at);
+}
+
+/// Forgets the out-of-service taint of a node that is Ready without it, or gone.
+pub fn forget_taint(notes: &mut Notes, node: &Uid) {
+    if notes.get(node).is_some_and(|noted| noted.only_tainted) {
+        notes.remove(node);
+    } else if let Some(noted) = notes.get_mut(node) {
+        noted.tainted = None;
+    }
 }
 
 /// Drops what is too old or too much: the pods of the nodes that were reaped first, then these nodes.

@@ -300,6 +300,10 @@ impl RawNode {
         }
     }
 
+    pub fn is_out_of_service(&self) -> bool {
+        self.taints(OUT_OF_SERVICE).next().is_some()
+    }
+
     fn taints<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a RawTaint> {
         self.spec
             .taints
@@ -524,7 +528,7 @@ impl NodeObjects {
             life: None,
             quorum: None,
             fenced: node.fenced(&policy.node_selectors, now),
-            out_of_service: node.taints(OUT_OF_SERVICE).next().is_some(),
+            out_of_service: node.is_out_of_service(),
             is_deleted: node.metadata.terminating(),
             leaf: node.leaf(&policy.node_selectors),
             roles: node.roles(),

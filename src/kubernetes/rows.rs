@@ -33,6 +33,8 @@ pub struct NodeRow {
     pub is_ready: bool,
     /// Whether pods can start on it, to judge by its row.
     pub is_open: bool,
+    /// Whether it has the out-of-service taint. kubectl's columns do not show it.
+    pub is_out_of_service: bool,
     /// The node's roles, as far as kubectl's column shows them.
     pub roles: Roles,
 }
@@ -53,6 +55,7 @@ impl Row for NodeRow {
             is_open: status == "Ready"
                 && !name.starts_with(KOSMOS_PREFIX)
                 && roles == Roles::default(),
+            is_out_of_service: false,
             roles,
         }
     }
@@ -62,6 +65,7 @@ impl Row for NodeRow {
             name: node.metadata.name.clone(),
             is_ready: node.ready() == Ready::True,
             is_open: false,
+            is_out_of_service: node.is_out_of_service(),
             roles: node.roles(),
         }
     }

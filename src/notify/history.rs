@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::{Api as _, Cluster, Failure},
-    facts::{NodeFacts, Uid},
+    facts::{NodeFacts, Ready, Uid},
     history::{self, CONFIG_MAP, LAST_REPORT, Notebook, Noted, Notes, Reaped},
     judge::{Judged, is_attached},
     report::{
@@ -109,6 +109,23 @@ pub async fn after(
                     None if note.pods.is_empty() => drop(notes.remove(&node.uid)),
                     None => {}
                 }
+            }
+        }
+        let is_down = |node: &&NodeFacts| node.ready != Ready::True && node.leaf.is_none();
+        let tainted = run.facts.known_nodes().filter(|node| node.out_of_service);
+        tainted
+            .filter(is_down)
+            .for_each(|node| history::note_taint(notes, node, at));
+        for (uid, node) in &run.history.tainted {
+            match node {
+                Some(node) if node.ready != Ready::True => {}
+                // It is seen there once more.
+                Some(node) if node.out_of_service => {
+                    if let Some(noted) = notes.get_mut(uid) {
+                        noted.tainted = Some(at);
+                    }
+                }
+                _ => history::forget_taint(notes, uid),
             }
         }
         for node in &run.history.nodes {

@@ -39,6 +39,8 @@ pub struct Advice<'a> {
 /// What is to be done. The order of the variants is that of a page, the most urgent first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What<'a> {
+    // Volumes are detached while they are mounted.
+    TakeTaintOff(&'a str),
     // The report lacks something: repeat the run.
     CorrectFilter,
     SaveAgain,
@@ -242,7 +244,8 @@ impl<'a> Advice<'a> {
                 Volumes::MayHaveMoved => Press::NotRead,
                 _ => Press::Harm,
             },
-            What::ReachMembers(_)
+            What::TakeTaintOff(_)
+            | What::ReachMembers(_)
             | What::Reach
             | What::MakeRoom
             | What::DeleteMember(_)
@@ -317,6 +320,11 @@ impl<'a> Advice<'a> {
                 let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
                 Some(kubectl.command(&["patch", "pv", volume, "-p", retain]))
             }
+            What::TakeTaintOff(name) => {
+                let mut nodes = survey.left_tainted.iter();
+                let node = nodes.find(|node| node.name == name)?;
+                Some(kubectl.take_taint_off(node))
+            }
             What::LookInLeafCluster(cluster) => {
                 let there = Target {
                     kubeconfig: Some(format!("{cluster}.kubeconfig").into()),
@@ -363,6 +371,9 @@ impl<'a> Advice<'a> {
             node.map_or_else(|| nodes.to_string(), spot)
         };
         match &self.what {
+            What::TakeTaintOff(node) => format!(
+                "Take the out-of-service taint off {node} now: on a Ready node, it detaches volumes that are mounted."
+            ),
             What::CorrectFilter => "Correct the namespace filter, and run again.".to_owned(),
             What::SaveAgain => {
                 "Save the file again, with leases, before you act (command under NOT SEEN)."
@@ -734,7 +745,10 @@ fn joined_up<'a>(all: impl Iterator<Item = Advice<'a>>) -> Vec<Advice<'a>> {
 
 /// Lists what to do about the limits, the history, and what was not read.
 fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
-    let mut all = Vec::new();
+    let tainted = survey.left_tainted.iter();
+    let mut all = tainted
+        .map(|node| What::TakeTaintOff(&node.name))
+        .collect_vec();
     all.extend(survey.unmatched.is_some().then_some(What::CorrectFilter));
     all.extend(survey.incomplete.is_some().then_some(What::SaveAgain));
     // Without leases, the file is to be saved again.

@@ -92,6 +92,13 @@ impl Target {
         ))
     }
 
+    /// Returns the command that takes the out-of-service taint away. It does nothing if the node is no longer as it was
+    /// judged.
+    pub(super) fn take_taint_off(&self, node: &NodeFacts) -> String {
+        let undo = self.command(&["taint", "node", &node.name, &format!("{OUT_OF_SERVICE}-")]);
+        format!("{} && {undo}", self.still_as_judged(node))
+    }
+
     /// Returns the command that opts the node out until that time. It does nothing if the node is no longer as it was judged.
     pub(super) fn opt_out(&self, node: &NodeFacts, until: Timestamp) -> String {
         let mark = format!("{SKIP}={}", until.strftime("%FT%TZ"));

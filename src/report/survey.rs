@@ -77,6 +77,8 @@ pub struct Survey<'a> {
     pub unseen: &'a [String],
     /// The nodes of which earlier runs deleted pods.
     pub remembered: &'a [RememberedNode],
+    /// The Ready nodes on which the out-of-service taint was left, in natural order.
+    pub left_tainted: Vec<&'a NodeFacts>,
     /// What of the history could not be read or noted.
     pub unread_history: Option<&'a str>,
     /// Whether the run deleted a pod, or tried to.
@@ -317,6 +319,7 @@ impl<'a> Survey<'a> {
             unmatched: run.settings.unmatched(facts),
             unseen: &facts.unseen,
             remembered: &run.history.nodes,
+            left_tainted: left_tainted(run),
             unread_history: run.history.unread.as_deref(),
             acted: run.outcomes.values().any(|outcome| outcome.code().acted()),
             run,
@@ -423,6 +426,16 @@ impl<'a> Survey<'a> {
     pub fn terminating(&self) -> impl Iterator<Item = &PodView<'a>> {
         self.shown().iter().filter(|pod| pod.is_evicted)
     }
+}
+
+fn left_tainted<'a>(run: &'a RunRecord<'_>) -> Vec<&'a NodeFacts> {
+    let noted = run.history.tainted.values().flatten();
+    let nodes = run.facts.known_nodes().chain(noted);
+    let tainted = nodes.filter(|node| node.ready == Ready::True && node.out_of_service);
+    let tainted = tainted.unique_by(|node| &node.name);
+    tainted
+        .sorted_by_cached_key(|node| natural(&node.name))
+        .collect()
 }
 
 /// Lists the nodes that each limit on nodes that failed together holds, in natural order, unless the breaker does.

@@ -1,7 +1,7 @@
 //! Reads what earlier runs noted, and what became of the nodes. A failure here is never an error of the run: what
 //! could not be read is said, and nothing is assumed in its place.
 
-use std::{cmp::Reverse, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use itertools::Itertools as _;
 use tokio::time::{Instant, timeout_at};
@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{Reader, gather::read_each};
 use crate::{
     cluster::{Api, Failure},
-    facts::{ClusterFacts, Read, Ready, Uid, Unread},
+    facts::{ClusterFacts, NodeFacts, Read, Ready, Uid, Unread},
     history::{
         CONFIG_MAP, History, MAX_NODES, NodeState, NotKnown, Notebook, Noted, Notes,
         RememberedNode, RememberedSet, Return, parse,
@@ -56,28 +56,31 @@ pub async fn recall(
         let entries = counted(causes.len(), "entry", "entries");
         format!("{entries} of {object} could not be read, one of them because {cause}")
     });
-    let mut nodes = remembered(reader, facts, &notes).await;
+    let (mut nodes, tainted) = remembered(reader, facts, &notes).await;
     add_sets(reader, &mut nodes).await;
     let history = History {
         nodes,
         unread,
         not_known: NotKnown::Of(causes.into_keys().collect()),
+        tainted,
     };
     let version = found.metadata.resource_version;
     (Some(Notebook { notes, version }), history)
 }
 
-/// Returns what became of the nodes in the notes, the last reap first.
+/// Returns what became of the nodes in the notes whose pods were reaped, the last reap first, and the nodes on which a run has
+/// seen the out-of-service taint.
 async fn remembered(
     reader: &Reader<'_, impl Api>,
     facts: &ClusterFacts,
     notes: &Notes,
-) -> Vec<RememberedNode> {
+) -> (Vec<RememberedNode>, BTreeMap<Uid, Option<NodeFacts>>) {
     let kept = notes.iter().filter(|(_, noted)| noted.is_kept(facts.now));
     let kept = kept.sorted_by_key(|(_, noted)| Reverse(noted.last_reap));
     let kept = kept.take(MAX_NODES).collect_vec();
-    // A node that was not read yet was Ready. It is read for its boot ID, unless its return was told.
-    let to_read = kept.iter().filter(|(_, noted)| noted.told.is_none());
+    // A node that was not read yet was Ready. It is read for its boot ID, unless its return was told, and for its taint.
+    let is_read = |noted: &Noted| noted.told.is_none() || noted.tainted.is_some();
+    let to_read = kept.iter().filter(|(_, noted)| is_read(noted));
     let to_read = to_read.map(|(_, noted)| &noted.node);
     let to_read = to_read.filter(|name| !facts.nodes.contains_key(*name));
     let end = Instant::now() + TIME_LIMIT_OF_ALL;
@@ -102,7 +105,14 @@ async fn remembered(
             ready_since: ready.and_then(|node| node.ready_since),
         })
     };
-    let nodes = kept.into_iter().map(|(uid, noted)| {
+    let tainted = kept.iter().filter(|(_, noted)| noted.tainted.is_some());
+    let tainted = tainted.filter_map(|(uid, noted)| {
+        let node = facts.nodes.get(&noted.node).or(read.get(&noted.node));
+        Some(((*uid).clone(), node?.clone().ok()?))
+    });
+    let tainted = tainted.collect();
+    let reaped = kept.into_iter().filter(|(_, noted)| !noted.only_tainted);
+    let nodes = reaped.map(|(uid, noted)| {
         let state = state(uid, noted);
         let mut noted = noted.clone();
         noted.no_later_than(facts.now);
@@ -117,7 +127,7 @@ async fn remembered(
             sets: Vec::new(),
         }
     });
-    nodes.collect()
+    (nodes.collect(), tainted)
 }
 
 /// Adds the Ready counts of the `StatefulSets` whose pods were reaped.

@@ -60,7 +60,9 @@ impl<A: Api> Gathering<'_, A> {
         self.hear_programs();
         self.add_pods(&namespaces, asked);
         self.note_quorums(&BTreeSet::new());
-        let others = self.pods.iter().filter_map(|pod| pod.node.clone()).unique();
+        let others = self.pods.iter().filter_map(|pod| pod.node.clone());
+        let tainted = self.rows.iter().filter(|row| row.is_out_of_service);
+        let others = others.chain(tainted.map(|row| row.name.clone())).unique();
         let others = others.filter(|name| !self.facts.nodes.contains_key(name));
         let others = read_each(others.collect_vec(), async |name| reader.node(name).await).await;
         self.facts.nodes.extend(others);

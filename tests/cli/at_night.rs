@@ -179,9 +179,9 @@ fn one_of_forty() -> String {
         if let Some(name) = owner.strip_prefix("StatefulSet ") {
             cluster += &set(namespace, name, [0, 1]);
         }
-        let uses = format!("uses: {pod}, owner: {owner}");
+        let uses = format!("uses: data-{pod}, owner: {owner}");
         cluster += &stuck(&format!("{namespace}/{pod}"), &uses);
-        cluster += &format!("PersistentVolume pv-{pod}: {{claim: {namespace}/{pod}}}\n");
+        cluster += &format!("PersistentVolume pv-{pod}: {{claim: {namespace}/data-{pod}}}\n");
         cluster += &format!("VolumeAttachment csi-{pod}: {{node: node17, volume: pv-{pod}}}\n");
     }
     let leftovers = "cache git git ml ml ml shop shop shop shop shop".split(' ');
@@ -407,6 +407,59 @@ async fn each_run_of_an_outage_is_a_file_to_read() {
     }
 }
 
+const OUT_OF_SERVICE: &str =
+    "spec: {taints: [{key: node.kubernetes.io/out-of-service, effect: NoSchedule}]}";
+
+/// A run that sees the out-of-service taint on a NotReady node notes the node, and later runs read it until it is Ready without the taint.
+#[tokio::test(start_paused = true)]
+async fn a_taint_that_was_left_is_the_first_step() {
+    let state = |of_node: &str| {
+        let nodes = of_node.to_owned() + &node("ds02", true, "") + &node("ds03", true, "");
+        format!(
+            "{nodes}Namespace impala: {{}}\nConfigMap pod-reaper/pod-reaper-history: {{data: {{}}}}\n"
+        )
+    };
+    let mut history = None;
+    for (of_node, notes, takes_off, exit) in [
+        (node("ds01", false, ""), 0, false, 0),
+        (node("ds01", true, OUT_OF_SERVICE), 0, false, 0),
+        (node("ds01", false, OUT_OF_SERVICE), 1, false, 0),
+        (node("ds01", false, ""), 1, false, 0),
+        (node("ds01", true, OUT_OF_SERVICE), 1, true, 5),
+        (node("ds01", true, ""), 0, false, 0),
+    ] {
+        let described = yaml(&state(&of_node));
+        let mut state = Objects::new(NOW.parse().expect("a moment"), objects(&described));
+        if let Some(history) = history {
+            state.objects.retain(|it| it["kind"] != "ConfigMap");
+            state.objects.push(history);
+        }
+        let args = ["pod-reaper", "--yes", "--exit-on-manual"];
+        let options = Cli::try_from_args(args.iter().map(Into::into)).expect("options");
+        let settings = Settings::from(options);
+        let server = Server::new(state);
+        let (_signal, stop) = Stop::manual(settings.deadline);
+        let cluster = Cluster::new(server.client(), stop.clone());
+        let report = run_on(&cluster, &settings, false, &stop).await;
+        let report = serde_json::to_value(report.expect("a report").report()).expect("JSON");
+        assert_eq!(report["exitCode"], exit, "{of_node}: {report:#}");
+        let first = &report["steps"][0];
+        let command = first["command"].as_str().unwrap_or_default();
+        let removes = "kubectl taint node ds01 node.kubernetes.io/out-of-service-";
+        assert_eq!(command.ends_with(removes), takes_off, "{of_node}: {first}");
+        assert_eq!(report["history"]["nodes"], json!([]), "nothing was deleted");
+        let map = server
+            .lock()
+            .cluster
+            .history()
+            .cloned()
+            .expect("it is there");
+        let data = map["data"].as_object().map_or(0, |data| data.len());
+        assert_eq!(data, notes, "{of_node}: {map}");
+        history = Some(map);
+    }
+}
+
 /// A PVC that somebody else's finalizer holds is named with it, before anybody deletes the PVC.
 #[test]
 fn a_finalizer_of_a_claim_is_named() {
@@ -615,6 +668,12 @@ fn only_what_cannot_wait_rings() {
             5,
         ),
         ("the machine is off", off + &attached, "NOW Nothing", 0),
+        (
+            "a taint was left",
+            node("ds01", true, OUT_OF_SERVICE) + "Pod impala/web: {node: ds01, grace: null}\n",
+            "NOW 1 Take the out-of-service taint off ds01 now",
+            5,
+        ),
         ("a share", nodes.clone() + &share, "NOW 1 Look at", 5),
         (
             "something was not read",
