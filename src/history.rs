@@ -241,6 +241,9 @@ pub struct RememberedSet {
     pub name: String,
     /// How many of its pods are Ready, and how many it wants; null if that is not known.
     pub copies: Option<Copies>,
+    /// The volumes of the reaped pods, if not all of its pods are Ready.
+    #[serde(skip)]
+    pub volumes: Vec<String>,
 }
 
 impl RememberedSet {

@@ -316,6 +316,9 @@ entry! {
         pub driver: Option<String>,
         /// `status.attached`: whether the volume is attached. It never was if the driver cannot do it.
         pub attached: bool,
+        /// True if the attacher says that it could not attach or detach the volume.
+        #[serde(skip)]
+        pub fails: bool,
         /// True if a finalizer of the attacher holds it, so that the storage lets go of the machine before it is gone.
         #[serde(skip)]
         pub held_by_attacher: bool,

@@ -139,7 +139,12 @@ raw! {
 
     struct AttachmentStatus {
         attached: bool,
+        attach_error: Option<AttachmentError>,
+        detach_error: Option<AttachmentError>,
     }
+
+    /// Its message may have anything in it.
+    struct AttachmentError {}
 
     struct AttachmentSpec {
         attacher: String,
@@ -353,11 +358,13 @@ impl RawStatefulSet {
 
     /// Reports whether the set still wants the pod, and creates a PVC of that name for the pod.
     pub fn makes(&self, claim: &str, pod: &str) -> bool {
-        self.spec
-            .volume_claim_templates
-            .iter()
-            .any(|it| *claim == format!("{}-{pod}", it.metadata.name))
-            && self.wants(pod)
+        self.claims_of(pod).any(|name| name == claim) && self.wants(pod)
+    }
+
+    /// Lists the names of the PVCs that the set creates for the pod.
+    pub fn claims_of(&self, pod: &str) -> impl Iterator<Item = String> {
+        let templates = self.spec.volume_claim_templates.iter();
+        templates.map(move |it| format!("{}-{pod}", it.metadata.name))
     }
 }
 
@@ -376,6 +383,11 @@ impl RawAttachment {
         &self.spec.node_name
     }
 
+    /// Reports whether the attacher says that it could not attach or detach the volume.
+    pub fn fails(&self) -> bool {
+        self.status.attach_error.is_some() || self.status.detach_error.is_some()
+    }
+
     /// Adds the attachment to those of the node that it names.
     pub fn add_to(by_node: &mut BTreeMap<String, Vec<Attachment>>, its: &Self) {
         let Self {
@@ -390,6 +402,7 @@ impl RawAttachment {
             volume: spec.source.persistent_volume_name.clone().map(name),
             driver: given(spec.attacher.clone()),
             attached: status.attached,
+            fails: its.fails(),
         };
         by_node
             .entry(name(spec.node_name.clone()))

@@ -87,6 +87,11 @@ pub enum What<'a> {
         code: OutcomeCode,
         why: String,
     },
+    SeeHanging {
+        set: String,
+        attachment: &'a str,
+        does_not: &'static str,
+    },
     NotReadyAgain {
         sets: String,
         namespace: &'a str,
@@ -265,6 +270,7 @@ impl<'a> Advice<'a> {
             | What::LookInLeafCluster(_)
             | What::BringBack
             | What::NotDeleted { .. }
+            | What::SeeHanging { .. }
             | What::NotReadyAgain { .. }
             | What::SeeWhy(_)
             | What::RepairController { .. }
@@ -355,7 +361,7 @@ impl<'a> Advice<'a> {
                 "deployment/clustertree-cluster-manager",
                 "--tail=50",
             ])),
-            What::SeeAttachment { attachment, .. } => {
+            What::SeeHanging { attachment, .. } | What::SeeAttachment { attachment, .. } => {
                 Some(kubectl.command(&["describe", "volumeattachment", attachment]))
             }
             _ => None,
@@ -446,8 +452,13 @@ impl<'a> Advice<'a> {
                 "See why {pods} {} not deleted [{code}]: {why}",
                 verb("was", "were")
             ),
+            What::SeeHanging {
+                set,
+                attachment,
+                does_not,
+            } => format!("{set} Ready: VolumeAttachment {attachment} does not {does_not} {nodes}."),
             What::NotReadyAgain { sets, namespace } => format!(
-                "Not Ready again since pods were deleted: {sets}. Unless another step explains it, see the events of namespace {namespace}."
+                "Not Ready again since pods were deleted: {sets}. Unless another step explains it, see the events of namespace {namespace}: \"is still being used\" (RBD) and login error 19 (iSCSI) show that the old machine is alive."
             ),
             What::NotRead {
                 first,
@@ -772,8 +783,25 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
             claim,
         },
     }));
-    let sets = survey.not_ready_again();
+    let mut sets = survey.not_ready_again();
     let is_missed = |set: &&RememberedSet| set.copies.is_some_and(|it| it.ready <= it.wanted / 2);
+    let hanging = sets.iter().flat_map(|set| {
+        let attachments = survey.hanging(set).into_iter();
+        attachments.map(move |(node, attachment)| {
+            let what = What::SeeHanging {
+                set: set.to_string(),
+                attachment: &attachment.name,
+                does_not: if attachment.attached {
+                    "detach from"
+                } else {
+                    "attach to"
+                },
+            };
+            Advice::of_nodes(what, vec![node], is_missed(set))
+        })
+    });
+    let hanging = hanging.collect_vec();
+    sets.retain(|set| survey.hanging(set).is_empty());
     let again = sets.first().map(|worst| {
         let what = What::NotReadyAgain {
             sets: listed(&sets, NAMED),
@@ -823,7 +851,7 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         all
     });
     let all = all.into_iter().map(Advice::new);
-    let first = all.chain(again).chain(returned);
+    let first = all.chain(hanging).chain(again).chain(returned);
     first.chain(by_limit).chain(make_room).collect()
 }
 

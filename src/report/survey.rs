@@ -384,6 +384,31 @@ impl<'a> Survey<'a> {
             .collect()
     }
 
+    /// Lists the attachments for which such a set waits, each with its node: six minutes after the delete, the volume is still
+    /// attached to the old one, or its attacher says that it could not attach or detach it.
+    pub fn hanging(&self, set: &RememberedSet) -> Vec<(&'a str, &'a Attachment)> {
+        let of_set = |node: &&RememberedNode| {
+            node.sets
+                .iter()
+                .any(|it| (&it.namespace, &it.name) == (&set.namespace, &set.name))
+        };
+        let was_on = self.remembered.iter().filter(of_set);
+        let is_late = |name: &str| {
+            let mut notes = was_on.clone().filter(|node| node.noted.node == name);
+            notes.any(|node| self.now.duration_since(node.noted.last_reap) >= DETACH_TIME_LIMIT)
+        };
+        let all = self.run.facts.attachments.0.iter().flatten();
+        let all = all.flat_map(|(node, all)| all.iter().map(move |it| (node.as_str(), it)));
+        let hang = all.filter(|(node, it)| {
+            let is_its = it
+                .volume
+                .as_ref()
+                .is_some_and(|volume| set.volumes.contains(volume));
+            is_its && (it.fails || it.attached && is_late(node))
+        });
+        hang.collect()
+    }
+
     /// Lists the active pods that a pod controls, and that are deleted with it.
     pub fn owned_by(&self, pod: &PodView<'_>) -> Option<&'a Vec<String>> {
         self.run.facts.owned_by_pods.get(&pod.judged.pod.uid)

@@ -14,12 +14,14 @@ use crate::{
         CONFIG_MAP, History, MAX_NODES, NodeState, NotKnown, Notebook, Noted, Notes,
         RememberedNode, RememberedSet, Return, parse,
     },
-    kubernetes::{RawConfigMap, RawStatefulSet},
+    kubernetes::{RawClaim, RawConfigMap, RawStatefulSet},
     words::counted,
 };
 
 /// The most `StatefulSets` that are read, at one request each.
 const MAX_SETS: usize = 64;
+/// The most PVCs of such a set that are read, to find what its volumes wait for.
+const MAX_CLAIMS: usize = 8;
 /// The longest wait for one node or `StatefulSet`. Each fails alone.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// The longest wait for all nodes, and for all `StatefulSets`: the first delete of a run waits for both.
@@ -130,22 +132,37 @@ async fn remembered(
     (nodes.collect(), tainted)
 }
 
-/// Adds the Ready counts of the `StatefulSets` whose pods were reaped.
+/// Adds the Ready counts of the `StatefulSets` whose pods were reaped, and the volumes of those that are not Ready again.
 async fn add_sets(reader: &Reader<'_, impl Api>, nodes: &mut [RememberedNode]) {
-    let keys = nodes.iter().flat_map(sets_of).unique().take(MAX_SETS);
+    let pods = nodes.iter().flat_map(pods_of_sets).into_group_map();
+    let keys = nodes.iter().flat_map(pods_of_sets).map(|(key, _)| key);
+    let keys = keys.unique().take(MAX_SETS).collect_vec();
     let end = Instant::now() + TIME_LIMIT_OF_ALL;
-    let sets = read_each(keys.collect_vec(), async |(namespace, name)| {
+    let sets = read_each(keys, async |key @ (namespace, name)| {
         let read = reader.api.find::<RawStatefulSet>(namespace, name);
-        let set = in_time(end, read).await.ok().flatten();
-        set.and_then(|set| set.copies())
+        let set = in_time(end, read).await.ok().flatten()?;
+        let copies = set.copies()?;
+        let pods = pods[key].iter().filter(|_| copies.ready < copies.wanted);
+        let claims = pods.flat_map(|pod| set.claims_of(pod));
+        let mut volumes = Vec::new();
+        for claim in claims.take(MAX_CLAIMS) {
+            let read = reader.api.find::<RawClaim>(namespace, &claim);
+            let claim = in_time(end, read).await.ok().flatten();
+            volumes.extend(claim.and_then(|claim| claim.volume_name().map(str::to_owned)));
+        }
+        Some((copies, volumes))
     });
     let sets = sets.await;
     for node in nodes {
-        let its = sets_of(node).unique().sorted();
-        let its = its.map(|key| RememberedSet {
-            copies: sets.get(&key).copied().flatten(),
-            namespace: key.0,
-            name: key.1,
+        let its = pods_of_sets(node).map(|(key, _)| key).unique().sorted();
+        let its = its.map(|key| {
+            let (copies, volumes) = sets.get(&key).cloned().flatten().unzip();
+            RememberedSet {
+                copies,
+                volumes: volumes.unwrap_or_default(),
+                namespace: key.0,
+                name: key.1,
+            }
         });
         node.sets = its.collect();
     }
@@ -158,13 +175,14 @@ async fn in_time<T>(end: Instant, read: impl Future<Output = Result<T, Failure>>
     Ok(timeout_at(until, read).await.map_err(|_| late())??)
 }
 
-/// Lists namespace and name of the `StatefulSets` whose pods were reaped, if the node may be down.
-fn sets_of(node: &RememberedNode) -> impl Iterator<Item = (String, String)> {
+/// Lists the reaped pods of `StatefulSets`, each after namespace and name of its set, if the node may be down.
+fn pods_of_sets(node: &RememberedNode) -> impl Iterator<Item = ((String, String), String)> {
     let may_be_down = node.now.state.may_be_down();
     node.noted.pods.iter().filter_map(move |pod| {
         let of_set = may_be_down && pod.owner_kind.as_deref() == Some("StatefulSet");
         let (name, _) = pod.name.rsplit_once('-').filter(|_| of_set)?;
-        Some((pod.namespace.clone(), name.to_owned()))
+        let set = (pod.namespace.clone(), name.to_owned());
+        Some((set, pod.name.clone()))
     })
 }
 

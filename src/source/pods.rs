@@ -36,7 +36,8 @@ impl<A: Api> Gathering<'_, A> {
             |list: &PodsOf| matches!(list, PodsOf::Node(it) if not_ready.contains(it));
         // With the pods of all nodes, those of nodes that no longer exist are looked at too.
         let add_attachment = |by_node: &mut _, attachment: &RawAttachment| {
-            if self.of_all || not_ready.contains(attachment.node()) {
+            let is_of_a_suspect = not_ready.contains(attachment.node());
+            if self.of_all || is_of_a_suspect || attachment.fails() {
                 RawAttachment::add_to(by_node, attachment);
             }
         };
