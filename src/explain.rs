@@ -10,11 +10,11 @@ use crate::{
     cli::PodName,
     cluster::{Api, Cluster},
     exit::{CouldNotRun, Result},
-    facts::{PodsOf, Unread},
-    kubernetes::{NodeRow, RawPod},
+    facts::{Attachments, PodFacts, PodsOf, Unread, Waiting, WaitsFor},
+    kubernetes::{NodeRow, RawAttachment, RawPod},
     report::RunRecord,
     settings::{Settings, Task},
-    source::{Reader, gather, snapshot},
+    source::{Reader, gather, snapshot, waits_for},
     stop::Stop,
     words::{joined, near},
 };
@@ -54,11 +54,22 @@ pub async fn run_on<'a>(
 ) -> Result<RunRecord<'a>> {
     let reader = &Reader::new(api, settings);
     let asked = &found(reader, asked).await?;
-    let raw = api.find::<RawPod>(&asked.namespace, &asked.name).await;
-    let raw = raw.map_err(|failure| api.could_not(&format!("read pod {asked}"), &failure))?;
-    let Some(raw) = raw else {
+    let read = async |name: &str| {
+        let raw = api.find::<RawPod>(&asked.namespace, name).await;
+        raw.map_err(|failure| api.could_not(&format!("read pod {asked}"), &failure))
+    };
+    let Some(mut raw) = read(&asked.name).await? else {
         return Err(absent(reader, asked).await);
     };
+    let waiting = if raw.may_wait() {
+        waiting(reader, &raw.facts()).await?
+    } else {
+        None
+    };
+    // A pod that waits for another one is explained by that one.
+    if let Some(WaitsFor::Pod { name, .. }) = waiting.as_ref().map(|it| &it.waits_for) {
+        raw = read(name).await?.unwrap_or(raw);
+    }
     let pod = raw.facts();
     let terminating = pod.deletion.map(|_| pod.clone());
     let gathered = gather(reader, terminating).await?;
@@ -73,8 +84,23 @@ pub async fn run_on<'a>(
     let asked = Some(pod);
     Ok(RunRecord {
         asked,
+        waiting,
         ..RunRecord::new(settings, facts, plan)
     })
+}
+
+/// Returns what the pod waits for. It has not started.
+async fn waiting(reader: &Reader<'_, impl Api>, pod: &PodFacts) -> Result<Option<Waiting>> {
+    let api = reader.api;
+    let rows = api.rows(Vec::<NodeRow>::push).await;
+    let (_, rows) = rows.map_err(|failure| api.could_not("list nodes", &failure))?;
+    let attachments = reader.all("VolumeAttachments", RawAttachment::add_to).await;
+    let attachments = Attachments(attachments);
+    let here = PodsOf::Namespace(pod.namespace.clone());
+    let others = reader.readable_pods(&here).await.unwrap_or_default();
+    let terminating = others.iter().filter(|it| it.deletion.is_some());
+    let terminating = terminating.collect_vec();
+    Ok(waits_for(reader, &rows, &attachments, &terminating, pod).await)
 }
 
 /// Completes the name of the pod. Without a namespace, exactly one pod has to have that name.

@@ -25,7 +25,8 @@ use crate::selector::regex;
 /// deletes a PVC. Without --dry-run it deletes pods; at a terminal it asks first.
 ///
 /// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The
-/// report goes to standard output, the log to standard error. An option can also be set by the
+/// report goes to standard output, the log to standard error. First aid for any pod that stays
+/// Terminating is docs/first-aid.md. An option can also be set by the
 /// environment variable shown with it. The command line takes precedence.
 #[derive(Debug, Parser)]
 #[command(name = "pod-reaper", version, max_term_width = 100, override_usage = USAGE, after_long_help = EXIT_CODES, args_conflicts_with_subcommands = true)]

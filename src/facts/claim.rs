@@ -178,10 +178,20 @@ pub struct VolumeFacts {
     pub driver: Option<String>,
     /// True if several nodes may write to its raw disk at once: it or its PVC is `ReadWriteMany` with volumeMode `Block`.
     pub shared_disk: bool,
+    /// Who may use it at once, by the access modes of its PVC.
+    pub sharing: Sharing,
     /// True if the volume's attributes name a disk that is not `ReadWriteMany` by its PVC.
     pub is_named_disk: bool,
     /// `spec.nodeAffinity.required`: a node must satisfy one of these terms.
     pub affinity: Vec<AffinityTerm>,
+}
+
+/// Who may use a volume at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    OnePod,
+    OneNode,
+    ManyNodes,
 }
 
 /// Where a volume's data is.

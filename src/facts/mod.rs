@@ -8,7 +8,10 @@ mod claim;
 mod node;
 mod pod;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::{self, Display},
+};
 
 use derive_more::{Deref, Display, From};
 use jiff::{SignedDuration, Timestamp};
@@ -16,7 +19,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
     AffinityTerm, ClaimFacts, ClaimName, ClaimRead, ClaimState, Copies, MAX_CLAIMS_PER_POD, Place,
-    Requirement, SetFacts, Storage, Unneeded, VolumeFacts,
+    Requirement, SetFacts, Sharing, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
     CLOCK_SKEW, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, Life, NodeFacts,
@@ -99,8 +102,12 @@ pub struct ClusterFacts {
     pub unmatched_namespaces: Option<Vec<String>>,
     /// The active pods that a pod controls, by its UID, if all pods were listed.
     pub owned_by_pods: BTreeMap<Uid, Vec<String>>,
-    /// What waits for a node that no longer exists, if all pods were listed.
+    /// What waits for a pod or a node, if all pods were listed.
     pub strays: Vec<Stray>,
+    /// How many pods that have not started were not asked what they wait for.
+    pub more_waiting: usize,
+    /// The number of all pods, if they were looked at.
+    pub pods_seen: Option<usize>,
     /// Why the API server's clock is not trusted, as a sentence, if the leases of Ready nodes
     /// contradict it.
     pub clock: Option<String>,
@@ -151,18 +158,94 @@ impl ClusterFacts {
 /// the pod garbage collector if its node is gone.
 pub const HANGS: SignedDuration = SignedDuration::from_hours(1);
 
-/// Something that waits for a node that no longer exists.
+/// Something that waits for a pod, or for a node that is not Ready or no longer exists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stray {
-    /// A pod whose PVC can only be used on such a node.
-    Pending {
-        namespace: String,
-        pod: String,
-        claim: String,
-        volume: String,
+    /// A pod that has not started, because of the volume of one of its PVCs.
+    Pending(Box<Waiting>),
+    /// A `VolumeAttachment` to such a node; `is_gone` if the node no longer exists.
+    Attachment {
+        node: String,
+        attachment: String,
+        is_gone: bool,
     },
-    /// A `VolumeAttachment` to such a node.
-    Attachment { node: String, attachment: String },
+}
+
+/// A pod that has not started, because of the volume of one of its PVCs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Waiting {
+    pub namespace: String,
+    pub pod: String,
+    pub pod_uid: Uid,
+    pub claim: String,
+    pub volume: String,
+    pub waits_for: WaitsFor,
+}
+
+/// What a pod waits for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum WaitsFor {
+    /// This Terminating pod of its namespace uses the PVC, too.
+    Pod { name: String, node: String },
+    /// The volume is attached to another node.
+    Attachment { attachment: String, node: String },
+    /// None of the nodes that the volume allows is Ready; none of them exists if there are none.
+    Nodes { nodes: Vec<String> },
+}
+
+impl Waiting {
+    pub fn is_for_attachment(&self) -> bool {
+        matches!(self.waits_for, WaitsFor::Attachment { .. })
+    }
+}
+
+impl Display for WaitsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pod { name, node } => write!(f, "pod {name} on {node}"),
+            Self::Attachment { attachment, node } => {
+                write!(f, "VolumeAttachment {attachment} on {node}")
+            }
+            Self::Nodes { nodes } if nodes.is_empty() => {
+                f.write_str("a node that no longer exists")
+            }
+            Self::Nodes { nodes } => f.write_str(&nodes.join(", ")),
+        }
+    }
+}
+
+impl Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            namespace,
+            pod,
+            claim,
+            volume,
+            ..
+        } = self;
+        write!(f, "{namespace}/{pod} ")?;
+        match &self.waits_for {
+            WaitsFor::Pod { name, node } => write!(
+                f,
+                "waits for {namespace}/{name}, which is Terminating on {node} and uses its PVC {claim}, too"
+            ),
+            WaitsFor::Attachment { attachment, node } => write!(
+                f,
+                "waits for volume {volume} of its PVC {claim}: VolumeAttachment {attachment} keeps it on {node}"
+            ),
+            WaitsFor::Nodes { nodes } if nodes.is_empty() => write!(
+                f,
+                "is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists"
+            ),
+            WaitsFor::Nodes { nodes } => write!(
+                f,
+                "is Pending: volume {volume} of its PVC {claim} can only be used on {}, and no such node is Ready",
+                nodes.join(", ")
+            ),
+        }
+    }
 }
 
 /// An annotation or label `pod-reaper.io/skip` that opts an object out.
@@ -322,5 +405,8 @@ entry! {
         /// True if a finalizer of the attacher holds it, so that the storage lets go of the machine before it is gone.
         #[serde(skip)]
         pub held_by_attacher: bool,
+        /// True if it is being deleted, or its volume could not be detached.
+        #[serde(skip)]
+        pub is_leaving: bool,
     }
 }

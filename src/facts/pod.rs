@@ -114,6 +114,8 @@ pub struct Containers {
     pub terminated: usize,
     /// Containers that have not started, without init containers.
     pub waiting: usize,
+    /// When the last of those that terminated did, by the kubelet's clock.
+    pub ended_at: Option<Timestamp>,
 }
 
 /// An object that opts a pod out by `pod-reaper.io/skip`.

@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     sentence::{
         KEEPS_NOBODY_OUT, containers_run, deleted, kubelet_reports, last_heartbeat, none_of,
-        not_ready_for, of_leaf, of_the_cut, opted_out_until, owned_by, released, removed_by,
-        signs_of_life, silent_from, stuck_later, unread_facts, without_node, writes_to,
+        not_ready_for, of_leaf, of_the_cut, opted_out_until, owned_by, released, signs_of_life,
+        silent_from, stuck_later, unread_facts, without_node, writes_to,
     },
     tie::Tie,
 };
@@ -158,13 +158,9 @@ pub enum Cause {
     /// `pod-reaper.io/skip` has a value that opts the pod out.
     #[display("{by} is opted out by pod-reaper.io/skip.{}", opted_out_until(skip))]
     OptedOut { by: OptOut, skip: Skip },
-    /// The node does not exist any more; `None` if the pod was never assigned to one. `stays` says who should have removed
-    /// the pod, if it has been overdue for an hour.
-    #[display("{}{}", without_node(node.as_deref()), removed_by(*stays))]
-    NodeGone {
-        node: Option<String>,
-        stays: Option<Stays>,
-    },
+    /// The node does not exist any more; `None` if the pod was never assigned to one.
+    #[display("{}: removing the pod is up to the pod garbage collector.", without_node(_0.as_deref()))]
+    NodeGone(Option<String>),
     /// The node is Ready.
     #[display(
         "Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet."
@@ -402,15 +398,6 @@ pub enum Missing {
     LaterStep,
 }
 
-/// Who should have removed a pod whose node is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stays {
-    /// The Job controller, whose finalizer holds the pod.
-    Finalizer,
-    /// The pod garbage collector.
-    Object,
-}
-
 /// Something to remember once the pod is reaped. Its `Display` is a phrase.
 #[derive(Debug, Clone, PartialEq, Display)]
 pub enum Note {
@@ -531,7 +518,7 @@ impl Cause {
         match self {
             Self::Mirror => ReasonCode::MirrorPod,
             Self::OptedOut { .. } => ReasonCode::OptedOut,
-            Self::NodeGone { .. } => ReasonCode::NodeGone,
+            Self::NodeGone(_) => ReasonCode::NodeGone,
             Self::NodeReady => ReasonCode::NodeReady,
             Self::RequestedLately { .. } | Self::NotOverdue { .. } | Self::GivenUp { .. } => {
                 ReasonCode::NotOverdue

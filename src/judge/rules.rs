@@ -10,12 +10,12 @@ use jiff::SignedDuration;
 use super::{
     Policy,
     context::PodContext,
-    reason::{Cause, Missing, NoTie, Note, ReasonCode as Code, Seen, Stays},
+    reason::{Cause, Missing, NoTie, Note, ReasonCode as Code, Seen},
     same_kind,
     storage::{disk_of_several, given_up_until, waits_with_a_path},
     tie::Tie,
 };
-use crate::facts::{Containers, HANGS, OptOut, Owner, PodFacts, Ready, Unread};
+use crate::facts::{Containers, OptOut, Owner, PodFacts, Ready, Unread};
 
 /// The result of a rule: what it saw if it lets the pod pass, or the cause for which it keeps the pod.
 /// A rule that lacks a fact keeps the pod too.
@@ -116,18 +116,7 @@ fn node_gone(case: &PodContext<'_>) -> Finding {
         Err(_) => Ok(Seen::NodeUnread),
         // Finalizers block the deletion of the pod, whoever requests it.
         Ok(None) if case.pod.holding_finalizers(false).next().is_some() => Ok(Seen::GoneAndHeld),
-        Ok(None) => {
-            let stays = if case.pod.held_by_job() {
-                Stays::Finalizer
-            } else {
-                Stays::Object
-            };
-            let overdue = case.now.duration_since(case.pod.deletion_deadline());
-            Err(Cause::NodeGone {
-                node: case.pod.node.clone(),
-                stays: Some(stays).filter(|_| overdue >= HANGS),
-            })
-        }
+        Ok(None) => Err(Cause::NodeGone(case.pod.node.clone())),
     }
 }
 

@@ -4,13 +4,12 @@ use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    reason::{GraceCut, NoTie, Stays},
+    reason::{GraceCut, NoTie},
     tie::Tie,
 };
 use crate::{
     facts::{
-        AffinityTerm, Containers, Heartbeat, JOB_TRACKING, KubeletSays, Leaf, LeafKind, Place,
-        Read, SignBy, Skip,
+        AffinityTerm, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, Place, Read, SignBy, Skip,
     },
     words::{Foreign, about, human_duration, joined},
 };
@@ -204,20 +203,6 @@ pub(super) fn without_node(node: Option<&str>) -> String {
     match node {
         Some(node) => format!("Node {node} no longer exists"),
         None => "It was never assigned to a node".to_owned(),
-    }
-}
-
-/// Says who removes a pod without a node, or should have, as the rest of a sentence.
-pub(super) fn removed_by(stays: Option<Stays>) -> String {
-    let see = "See whether kube-controller-manager works.";
-    match stays {
-        None => "; the pod garbage collector takes care of it.".to_owned(),
-        Some(Stays::Finalizer) => format!(
-            ". The Job controller should have taken off the finalizer {JOB_TRACKING}. {see}"
-        ),
-        Some(Stays::Object) => {
-            format!(". The pod garbage collector should have removed the pod. {see}")
-        }
     }
 }
 

@@ -207,7 +207,11 @@ raw! {
     struct ContainerState {
         waiting: Option<Given>,
         running: Option<Given>,
-        terminated: Option<Given>,
+        terminated: Option<Terminated>,
+    }
+
+    struct Terminated {
+        finished_at: Option<Timestamp>,
     }
 }
 
@@ -464,7 +468,11 @@ impl Status {
         // A sidecar is an init container that runs on.
         let with_sidecars = init.iter().chain(all).map(|it| &it.state);
         let states = || all.iter().map(|it| &it.state);
+        let ended = with_sidecars
+            .clone()
+            .filter_map(|it| it.terminated.as_ref());
         Containers {
+            ended_at: ended.filter_map(|it| it.finished_at).max(),
             running: with_sidecars.filter(|it| it.running.is_some()).count(),
             terminated: states().filter(|it| it.terminated.is_some()).count(),
             waiting: states().filter(|it| it.waiting.is_some()).count(),
@@ -793,6 +801,11 @@ impl RawPod {
     /// Reports whether the pod uses a PVC.
     pub fn uses_claims(&self) -> bool {
         !self.claims.is_empty() || self.too_many_claims.is_some()
+    }
+
+    /// Reports whether the pod has not started, and may wait for a volume.
+    pub fn may_wait(&self) -> bool {
+        self.phase == "Pending" && !self.metadata.terminating() && !self.claims.is_empty()
     }
 
     /// Reports whether the pod mirrors a static pod.

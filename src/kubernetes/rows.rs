@@ -7,11 +7,11 @@
 use super::{KOSMOS_PREFIX, Kind, RawNode, RawPod, roles_named};
 use crate::facts::{PodsOf, Ready, Roles};
 
-/// The values of the Status column of pods that are not Terminating. A Terminating pod shows
+/// The values of the Status column of pods that are not Terminating, and have started. A Terminating pod shows
 /// `Terminating`, or `Unknown` if Kubernetes considers its node lost. Only a Terminating pod in a
 /// final phase shows the same value as without its deletion, one of these or any other.
-const LIVING_STATUSES: &str = "Running Pending Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
-    CrashLoopBackOff ImagePullBackOff ErrImagePull CreateContainerConfigError CreateContainerError ContainerCreating PodInitializing SchedulingGated NotReady";
+const LIVING_STATUSES: &str = "Running Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
+    CrashLoopBackOff ImagePullBackOff ErrImagePull CreateContainerConfigError CreateContainerError SchedulingGated NotReady";
 
 /// The facts that the row of an object shows.
 pub trait Row: Sized {
@@ -71,7 +71,7 @@ impl Row for NodeRow {
     }
 }
 
-/// The list that has a pod, if the pod may be Terminating.
+/// The list that has a pod, if the pod may be Terminating, or may wait for a volume.
 #[derive(Debug)]
 pub struct PodRow(pub Option<PodsOf>);
 
@@ -83,7 +83,7 @@ impl Row for PodRow {
         let [status, node] = [0, 1].map(|at| cells[at]);
         let lives = LIVING_STATUSES.split(' ').any(|living| living == status);
         Self(match node {
-            _ if lives || status.starts_with("Init:") => None,
+            _ if lives => None,
             "<none>" => Some(PodsOf::NoNode),
             _ => Some(PodsOf::Node(node.to_owned())),
         })
@@ -91,6 +91,6 @@ impl Row for PodRow {
 
     fn of_object(pod: &RawPod) -> Self {
         let list = pod.node().map_or(PodsOf::NoNode, PodsOf::Node);
-        Self(Some(list).filter(|_| pod.metadata.terminating()))
+        Self(Some(list).filter(|_| pod.metadata.terminating() || pod.may_wait()))
     }
 }

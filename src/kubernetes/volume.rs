@@ -14,7 +14,7 @@ use super::{
 use crate::{
     facts::{
         AffinityTerm, Attachment, ClaimRead, ClaimState, Copies, Owner, Place, Read, Requirement,
-        Uid, Unread, VolumeFacts,
+        Sharing, Uid, Unread, VolumeFacts,
     },
     selector::NodeSelectors,
     words::name,
@@ -291,8 +291,16 @@ impl RawVolume {
             let is_shared = |it: &NetworkDisk| is_of_many(modes) && is_of_cluster(&it.fs_type);
             disk.as_ref().is_some_and(|it| !is_shared(it))
         };
+        let has = |wanted: &str| modes.iter().any(|mode| mode == wanted);
         VolumeFacts {
             shared_disk: claim.volume_mode == BLOCK && is_shared,
+            sharing: if has("ReadWriteOncePod") {
+                Sharing::OnePod
+            } else if has("ReadWriteMany") || has("ReadOnlyMany") {
+                Sharing::ManyNodes
+            } else {
+                Sharing::OneNode
+            },
             is_named_disk,
             name: metadata.name,
             reclaim_policy: spec.persistent_volume_reclaim_policy,
@@ -403,6 +411,7 @@ impl RawAttachment {
             driver: given(spec.attacher.clone()),
             attached: status.attached,
             fails: its.fails(),
+            is_leaving: metadata.deletion_timestamp.is_some() || status.detach_error.is_some(),
         };
         by_node
             .entry(name(spec.node_name.clone()))

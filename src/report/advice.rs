@@ -9,15 +9,19 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     NAMED, NAMES,
     document::Case,
+    hang::{Hang, HangCode},
     head::day,
     survey::{NoTaint, NodeView, PodView, Survey, Volumes},
 };
 use crate::{
     codes::codes,
     exit::Exit,
-    facts::{KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, is_held_until_the_end},
+    facts::{
+        KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, Waiting, WaitsFor,
+        is_held_until_the_end,
+    },
     history::{NodeState, Reaped, RememberedSet},
-    judge::{Cause, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
+    judge::{Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     outcome::OutcomeCode,
     selector::Target,
     words::{Foreign, human_duration, joined, listed, natural, prefixed},
@@ -126,10 +130,8 @@ pub enum What<'a> {
     GiveUpOneByOne,
     // It blocks pods or volumes.
     SeeWhy(ReasonCode),
-    SeeKubelet,
-    SeeCollector {
-        why: String,
-    },
+    SeeHang(Hang<'a>),
+    SeeWaiting(&'a Waiting),
     RepairController {
         finalizer: &'a Foreign,
         by: Option<&'a Foreign>,
@@ -142,13 +144,9 @@ pub enum What<'a> {
     SeeAttachment {
         node: &'a str,
         attachment: &'a str,
+        is_gone: bool,
     },
-    SeePending {
-        namespace: &'a str,
-        pod: &'a str,
-        volume: &'a str,
-        claim: &'a str,
-    },
+    SeePending(&'a Waiting),
     // Only if somebody asks about one pod.
     NoTaint(&'a NoTaint),
 }
@@ -273,6 +271,7 @@ impl<'a> Advice<'a> {
             | What::SeeHanging { .. }
             | What::NotReadyAgain { .. }
             | What::SeeWhy(_)
+            | What::SeeHang(Hang::Finalizer { .. } | Hang::Other(_))
             | What::RepairController { .. }
             | What::EndPods { .. }
                 if self.is_pressing =>
@@ -292,6 +291,8 @@ impl<'a> Advice<'a> {
     pub fn rings(&self, survey: &Survey<'_>) -> bool {
         match self.press() {
             None => false,
+            // No run looks at pods on Ready nodes.
+            _ if matches!(self.what, What::SeeHang(_)) => false,
             Some(Press::Missed) => {
                 let is_old = |name: &&str| {
                     let since = survey.node(name).and_then(|node| node.since);
@@ -364,6 +365,19 @@ impl<'a> Advice<'a> {
             What::SeeHanging { attachment, .. } | What::SeeAttachment { attachment, .. } => {
                 Some(kubectl.command(&["describe", "volumeattachment", attachment]))
             }
+            What::SeeHang(hang) => match self.pods.0[..] {
+                [pod] if !hang.is_of_kubelet() => hang.command(kubectl, pod),
+                _ => None,
+            },
+            What::SeeWaiting(waiting) => Some(match &waiting.waits_for {
+                WaitsFor::Pod { name, .. } => {
+                    kubectl.command(&["describe", "pod", "-n", &waiting.namespace, name])
+                }
+                WaitsFor::Attachment { attachment, .. } => {
+                    kubectl.command(&["describe", "volumeattachment", attachment])
+                }
+                WaitsFor::Nodes { nodes } => kubectl.command(&["describe", "node", nodes.first()?]),
+            }),
             _ => None,
         }
     }
@@ -512,11 +526,11 @@ impl<'a> Advice<'a> {
             What::SeeWhy(code) => format!(
                 "{pods} [{code}]: see why (pod-reaper explain POD), and what to do (book: Three in the morning)."
             ),
-            What::SeeKubelet => format!(
-                "{pods} {} on a Ready node: see the log of the kubelet of {nodes}.",
-                verb("hangs", "hang")
-            ),
-            What::SeeCollector { why } => format!("{pods}: {why}"),
+            What::SeeHang(hang) => hang.look(pods),
+            What::SeeWaiting(waiting) if survey.waiting.is_some() => {
+                format!("See what holds {}:", waiting.waits_for)
+            }
+            What::SeeWaiting(waiting) => format!("{waiting}."),
             What::RepairController { finalizer, by } => format!(
                 "{pods} {} held by finalizer {finalizer}{}: repair its controller.",
                 verb("is", "are"),
@@ -538,18 +552,23 @@ impl<'a> Advice<'a> {
                 )
             }
             What::SeeKosmos => "See why Kosmos does not reach the leaf cluster.".to_owned(),
-            What::SeeAttachment { node, attachment } => format!(
-                "VolumeAttachment {attachment} names {node}, which no longer exists: until it is gone, no other node gets the volume."
-            ),
-            What::SeePending {
-                namespace,
-                pod,
-                volume,
-                claim,
-                ..
-            } => format!(
-                "{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC."
-            ),
+            What::SeeAttachment {
+                node,
+                attachment,
+                is_gone,
+            } => {
+                let what = if *is_gone {
+                    format!("names {node}, which no longer exists")
+                } else {
+                    format!("does not go from {node}, which is not Ready")
+                };
+                format!(
+                    "VolumeAttachment {attachment} {what}: until it is gone, no other node gets the volume."
+                )
+            }
+            What::SeePending(waiting) => {
+                format!("{waiting}. Only if its data is lost for good, delete the PVC.")
+            }
             What::NoTaint(why) => {
                 format!("Do not set the out-of-service taint on {nodes}: {why}.")
             }
@@ -591,6 +610,25 @@ impl<'a> Advice<'a> {
         };
         let names = &self.nodes.0;
         match &self.what {
+            What::SeeHang(hang) if hang.is_of_kubelet() => {
+                let log = match self.pods.0[..] {
+                    [pod] => hang.command(survey.kubectl, pod),
+                    _ => None,
+                };
+                let says = log
+                    .as_ref()
+                    .map_or("pod-reaper explain POD has the command.", |_| "it names what does not end.");
+                let restart = "systemctl restart kubelet".to_owned();
+                let do_there = |found, what: String, command: Option<String>| Case {
+                    commands: command.into_iter().filter(|_| !is_supposed).collect(),
+                    ..case(found, what)
+                };
+                vec![
+                    do_there("Log", says.to_owned(), log),
+                    do_there("Then", format!("restart the kubelet of {}. Running containers go on.", self.nodes), Some(restart)),
+                    case("Still there", format!("drain {}, and reboot.", self.nodes)),
+                ]
+            }
             What::Reach => vec![
                 case("Answers", "repair the network. Power nothing off, and delete nothing: the kubelets end their pods themselves.".to_owned()),
                 confirm(names, "look at the others. Confirm only those that you found off; a run then deletes on them."),
@@ -672,6 +710,16 @@ impl<'a> Pods<'a> {
         Nodes::of(pods.filter_map(|pod| pod.judged.pod.node.as_deref()))
     }
 
+    /// Lists their nodes, one alone with what finds it.
+    pub fn spots(&self) -> String {
+        let nodes = self.nodes();
+        let node = self.0.first().and_then(|pod| pod.node);
+        match (&nodes.0[..], node) {
+            ([name], Some(node)) => spot_of(name, Some(node)),
+            _ => nodes.to_string(),
+        }
+    }
+
     pub fn verb(&self, singular: &'static str, plural: &'static str) -> &'static str {
         if self.0.len() == 1 { singular } else { plural }
     }
@@ -720,8 +768,13 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         pods => for_node(survey, place, &pods),
     });
     let pods = survey.shown().iter().flat_map(|pod| for_pod(survey, pod));
+    let is_at_rest = |advice: &Advice<'_>| matches!(advice.what, What::SeeHang(Hang::Ending(_)));
+    let pods = pods.filter(|advice| !is_run || !is_at_rest(advice));
     let run = is_run.then(|| for_run(survey)).into_iter().flatten();
-    let mut all = joined_up(nodes.chain(pods).chain(run));
+    // If the pod waits for another one, that one is shown.
+    let waiting = survey.waiting.filter(|_| survey.shown().is_empty());
+    let waiting = waiting.map(|waiting| Advice::new(for_waiting(waiting)));
+    let mut all = joined_up(nodes.chain(pods).chain(run).chain(waiting));
     // Data is given up one pod at a time: a page has the command only if one pod needs it.
     let given_up = all.iter().filter(|advice| advice.gives_up());
     let given_up = given_up.flat_map(|advice| &advice.pods.0).copied();
@@ -770,18 +823,16 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         cause: &gap.first.cause,
     }));
     all.extend(survey.strays.iter().map(|stray| match stray {
-        Stray::Attachment { node, attachment } => What::SeeAttachment { node, attachment },
-        Stray::Pending {
-            namespace,
-            pod,
-            claim,
-            volume,
-        } => What::SeePending {
-            namespace,
-            pod,
-            volume,
-            claim,
+        Stray::Attachment {
+            node,
+            attachment,
+            is_gone,
+        } => What::SeeAttachment {
+            node,
+            attachment,
+            is_gone: *is_gone,
         },
+        Stray::Pending(waiting) => for_waiting(waiting),
     }));
     let mut sets = survey.not_ready_again();
     let is_missed = |set: &&RememberedSet| set.copies.is_some_and(|it| it.ready <= it.wanted / 2);
@@ -880,6 +931,14 @@ pub fn exit(survey: &Survey<'_>, all: &[Advice<'_>]) -> Exit {
         Exit::Incomplete
     } else {
         Exit::Done
+    }
+}
+
+/// Returns what to do about a pod that has not started.
+fn for_waiting(waiting: &Waiting) -> What<'_> {
+    match &waiting.waits_for {
+        WaitsFor::Nodes { nodes } if nodes.is_empty() => What::SeePending(waiting),
+        _ => What::SeeWaiting(waiting),
     }
 }
 
@@ -993,14 +1052,9 @@ fn for_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> 
         code: outcome.code(),
         why: outcome.sentence(),
     }));
-    if pod.hangs() && !pod.is_on_held_node {
-        all.push(What::SeeKubelet);
-    }
-    let why = &pod.judged.reason.cause;
-    if matches!(why, Cause::NodeGone { stays: Some(_), .. }) {
-        let why = why.to_string();
-        all.push(What::SeeCollector { why });
-    }
+    // The step about the finalizers of a pod that needs you says more.
+    let hang = pod.hang.filter(|_| pod.fate != Verdict::Manual);
+    all.extend(hang.map(What::SeeHang));
     for code in pod.asks() {
         all.extend(for_reason(survey, pod, *code));
     }
@@ -1117,6 +1171,13 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         let node = survey.node_of(pod);
         pod.moves_a_volume() && node.is_some_and(NodeView::is_suspect)
     });
+    let mut strays = survey.strays.iter().filter(|_| survey.asked.is_none());
+    let is_attached = survey.waiting.is_some_and(Waiting::is_for_attachment)
+        || strays.any(|stray| match stray {
+            Stray::Attachment { is_gone, .. } => !is_gone,
+            Stray::Pending(waiting) => waiting.is_for_attachment(),
+        });
+    let is_attached = is_attached && moves.is_none() && survey.select(needs_you).is_none();
     let option = match survey.limit() {
         Some(Limit::MassOutage(_)) => Some("--max-not-ready-percent=100"),
         Some(Limit::FailedTogether { .. }) => Some("--max-failed-together=0"),
@@ -1136,8 +1197,14 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             None => "strip a finalizer, or delete a VolumeAttachment.".to_owned(),
         }),
         moves.map(|pods| format!("force-delete pods that a run deletes, or delete a VolumeAttachment, before {} off.", pods.nodes().are("is", "are"))),
+        is_attached.then(|| "delete a VolumeAttachment before you have seen its node off.".to_owned()),
     ];
-    texts.into_iter().flatten().collect()
+    let hang = survey.shown().iter().filter(|pod| !needs_you(pod));
+    let hang = hang.filter_map(|pod| Some((pod.hang?.code(), pod)));
+    let hang = hang.filter(|(code, _)| *code != HangCode::Ending || survey.asked.is_some());
+    let hang = hang.into_group_map().into_values().map(Pods);
+    let hang = hang.filter_map(|pods| Some(pods.0.first()?.hang?.never(&pods)));
+    texts.into_iter().flatten().chain(hang.sorted()).collect()
 }
 
 /// Says that machines are switched on for their disks.
@@ -1152,7 +1219,11 @@ fn to_switch_on(pods: &Pods<'_>, nodes: &Nodes<'_>) -> String {
 
 /// Names a machine with what finds its console: its address, its zone, and the end of its provider ID.
 fn spot(node: &NodeView<'_>) -> String {
-    let known = node.known.into_iter();
+    spot_of(node.name, node.known)
+}
+
+fn spot_of(name: &str, known: Option<&NodeFacts>) -> String {
+    let known = known.into_iter();
     let words = known.flat_map(|node| {
         let zone = node.zone.as_ref().and_then(|zone| zone.0[1].as_deref());
         let zone = zone.map(|zone| format!("zone {}", Foreign::<60>::from(zone)));
@@ -1161,7 +1232,7 @@ fn spot(node: &NodeView<'_>) -> String {
         [address, zone, machine].into_iter().flatten()
     });
     let words = joined(words, ", ").map(|words| format!("({words})"));
-    node.name.to_owned() + &prefixed(" ", words)
+    name.to_owned() + &prefixed(" ", words)
 }
 
 /// Says which machine to look at, and by when.

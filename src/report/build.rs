@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 
 use super::{
-    advice, explained, head, page,
+    advice, explained,
+    hang::Hang,
+    head, page,
     record::RunRecord,
     survey::{NodeView, PodView, State, Survey},
     types::{
@@ -98,6 +100,7 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
             phase: pod.phase.clone(),
             created: pod.created,
             rules: explained::rules(survey),
+            waits_for: survey.waiting.map(|it| it.waits_for.clone()),
         }),
         exit: advice::exit(survey, &advised),
     }
@@ -118,6 +121,7 @@ pub fn entry(pod: &PodView<'_>) -> PodEntry {
         reaped_from: judged.reaped_from(),
         foreseen,
         ready_copies: judged.copies().map(|copies| copies.to_string()),
+        cause: pod.hang.map(Hang::code),
         note: pod.note.clone(),
         ..PodEntry::from(&judged.pod)
     }

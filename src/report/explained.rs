@@ -1,18 +1,21 @@
 //! Explains one pod: its facts, what happens by itself, what to do, and what each rule saw.
 
 use itertools::Itertools as _;
+use jiff::SignedDuration;
 
 use super::{
+    advice::clock,
     build,
     document::{Kind, Section, Tone},
+    hang::Hang,
     head,
     survey::{PodView, Survey, full_name},
     types::PodEntry,
 };
 use crate::{
-    facts::PodFacts,
+    facts::{PodFacts, Waiting, WaitsFor},
     judge::{Evaluation, Limit, Verdict},
-    words::{about, human_duration, joined},
+    words::{about, human_duration, joined, prefixed},
 };
 
 /// Returns what each rule saw of the pod; none if it is not Terminating.
@@ -44,13 +47,20 @@ pub fn entry(survey: &Survey<'_>, pod: &PodFacts) -> PodEntry {
             pod.namespace, survey.settings.namespaces
         )),
         (None, None) if let Some(judged) = survey.not_evicted(pod) => build::not_evicted(judged),
+        (None, None) if let Some(waiting) = survey.waiting => left_out(format!("{waiting}.")),
         (None, None) => left_out("It is not Terminating: its deletion was not requested. pod-reaper looks at Terminating pods only.".to_owned()),
     }
 }
 
 /// Names the pod, its verdict and what decided.
 pub fn headline(survey: &Survey<'_>, pod: &PodFacts) -> String {
-    let name = full_name(pod);
+    let mut name = full_name(pod);
+    if let Some(it) = survey.waiting {
+        if it.pod_uid == pod.uid {
+            return format!("{name}  WAITS FOR {}", it.waits_for);
+        }
+        name = format!("{}/{}  WAITS FOR  {name}", it.namespace, it.pod);
+    }
     let rules = rules(survey);
     let Some(asked) = survey.shown().first() else {
         let why = if rules.is_empty() {
@@ -60,6 +70,16 @@ pub fn headline(survey: &Survey<'_>, pod: &PodFacts) -> String {
         };
         return format!("{name}  {why}");
     };
+    if let Some(hang) = asked.hang.filter(|_| asked.fate != Verdict::Manual) {
+        let (code, time) = (asked.code(), about(asked.overdue));
+        return match hang {
+            Hang::Ending(until) => format!("{name}  ENDS  [{code}], until {}", clock(until)),
+            _ if asked.node.is_some() => {
+                format!("{name}  HANGS on a Ready node  [{code}], for {time}")
+            }
+            _ => format!("{name}  HANGS, its node is gone  [{code}], for {time}"),
+        };
+    }
     let by = match rules.iter().find(|rule| rule.decides) {
         Some(rule) => format!("rule {} of {}", rule.number, rules.len()),
         None => "by a limit of the run".to_owned(),
@@ -78,18 +98,66 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
     };
     let of_pod = |heading, text| of(heading, Tone::Plain, text);
     let entry = entry(survey, pod);
-    let node = pod.node.as_ref().and_then(|name| survey.node(name));
+    let asked = survey.shown().first();
+    let waits = survey.waiting.filter(|_| asked.is_none());
+    let node = match waits.map(|it| &it.waits_for) {
+        Some(WaitsFor::Attachment { node, .. }) => Some(node),
+        Some(WaitsFor::Nodes { nodes }) => nodes.first(),
+        _ => pod.node.as_ref(),
+    };
+    let node = node.and_then(|name| survey.node(name));
+    let hang = asked.and_then(|pod| pod.hang);
+    let attached = asked.filter(|pod| hang.is_some() && pod.attached == Ok(true));
+    let attached = attached.and_then(|pod| {
+        let names = joined(
+            pod.judged
+                .pod
+                .claim_names
+                .iter()
+                .flatten()
+                .map(|it| &it.name),
+            ", ",
+        );
+        Some(format!(
+            "A volume is attached to its node (PVC {}).",
+            names?
+        ))
+    });
+    let by_itself = match (hang, waits) {
+        (Some(Hang::Ending(_)), _) => Some("Its kubelet ends it.".to_owned()),
+        (Some(_), _) => asked.map(|pod| {
+            format!(
+                "Nothing has happened for {}. No run deletes it.",
+                about(pod.overdue)
+            )
+        }),
+        (None, Some(waiting)) => detaches(waiting),
+        (None, None) => joined(head::next(survey), " "),
+    };
     let state = node.and_then(|node| Some(head::says(survey, node.state.as_ref()?, &[node])));
     vec![
         of("NOTE", Tone::Bad, survey.incomplete.map(str::to_owned)),
-        of_pod("why", Some(entry.detail)),
-        of_pod("its data", joined(head::data(survey), " ")),
+        of_pod(
+            "waits",
+            survey
+                .waiting
+                .filter(|_| waits.is_none())
+                .map(|it| format!("{it}.")),
+        ),
+        of_pod(
+            "why",
+            Some(hang.map_or(entry.detail, |hang| hang.to_string())),
+        ),
+        of_pod(
+            "its data",
+            joined(attached.into_iter().chain(head::data(survey)), " "),
+        ),
         of_pod("its node", state),
         of_pod(
             "the pod",
             survey.shown().first().and_then(|pod| overdue(survey, pod)),
         ),
-        of_pod("by itself", joined(head::next(survey), " ")),
+        of_pod("by itself", by_itself),
         of_pod("afterwards", entry.note),
     ]
 }
@@ -123,8 +191,41 @@ pub fn lists(survey: &Survey<'_>) -> Vec<Section> {
 fn overdue(survey: &Survey<'_>, pod: &PodView<'_>) -> Option<String> {
     let limit = human_duration(survey.settings.policy.reap_older_than);
     let time = about(pod.overdue);
+    if pod.hang.is_some() {
+        let facts = &pod.judged.pod;
+        let counts = facts.containers;
+        let last = counts.ended_at.map(|at| head::day(survey, at));
+        let ended = format!("ended{}", prefixed(", the last at ", last));
+        let states = [
+            (counts.running, "running"),
+            (counts.waiting, "not started"),
+            (counts.terminated, &ended),
+        ];
+        let states = states.into_iter().filter(|(count, _)| *count > 0);
+        let states = joined(
+            states.map(|(count, state)| format!("{count} {state}")),
+            ", ",
+        );
+        let states = states.unwrap_or_else(|| "not known".to_owned());
+        let age = facts.created.map(|at| about(survey.now.duration_since(at)));
+        let age = prefixed(". Age: ", age);
+        let grace = facts.deletion.and_then(|its| its.grace_seconds);
+        let grace = grace.map(|grace| human_duration(SignedDuration::from_secs(grace)));
+        let grace = prefixed(", grace period ", grace);
+        return Some(format!(
+            "Terminating, overdue for {time}{grace}. Containers: {states}{age}"
+        ));
+    }
     let text = format!("Terminating, overdue for {time} (limit {limit})");
     (!pod.overdue.is_negative()).then_some(text)
+}
+
+/// Says when Kubernetes detaches the volume that a pod waits for.
+fn detaches(waiting: &Waiting) -> Option<String> {
+    waiting.is_for_attachment().then(|| {
+        "Once no pod there uses the volume, the kubelet of a Ready node unmounts it, and Kubernetes detaches it. From a NotReady node \
+         it does so six minutes later, unless --disable-force-detach-on-timeout is set.".to_owned()
+    })
 }
 
 /// Lists the rules by number: those that do not apply, and those after the one that decides, together; each other

@@ -99,6 +99,14 @@ pub fn headline(survey: &Survey<'_>) -> String {
     );
     let hang = survey.select(PodView::hangs);
     said.extend(hang.map(|pods| format!("PODS THAT HANG ON READY NODES: {}.", pods.0.len())));
+    let seen = survey.pods_seen.filter(|_| survey.settings.all);
+    said.extend(seen.map(|seen| {
+        let terminating = survey.terminating().count();
+        format!(
+            "{} looked at, {terminating} Terminating.",
+            counted(seen, "pod", "pods")
+        )
+    }));
     if not_ready == 0 && !survey.settings.all && survey.terminating().next().is_none() {
         said.push("Pods on Ready nodes were not looked at (--all looks).".to_owned());
     } else if survey.terminating().next().is_none() && survey.unmatched.is_none() {
@@ -403,7 +411,8 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let others = survey.select(|pod| pod.is_local() && pod.damage == Damage::ManyReady);
     let is_counted = |pod: &PodView<'_>| {
         let is_said = pod.risk(survey.now).is_some();
-        pod.fate != Verdict::Leave && !is_said && pod.effect != Effect::Leftover
+        let is_left = pod.fate == Verdict::Leave && !pod.hangs();
+        !is_left && !is_said && pod.effect != Effect::Leftover
     };
     let few = |pod: &PodView<'_>| {
         is_counted(pod) && [Damage::NoOtherReady, Damage::FewReady].contains(&pod.damage)
@@ -586,7 +595,19 @@ pub fn notices(survey: &Survey<'_>) -> Vec<String> {
         format!("{} was rebooted before it came back{at}.", node.noted.node)
     });
     let unread = survey.unread_history.map(str::to_owned);
-    not_evicted.chain(returned).chain(unread).collect()
+    let more = survey.more_waiting;
+    let waiting = (more > 0).then(|| {
+        format!(
+            "What {} for is not known: at most 100 pods are looked at.",
+            counted(
+                more,
+                "more pod that has not started waits",
+                "more pods that have not started wait"
+            )
+        )
+    });
+    let all = not_evicted.chain(returned).chain(unread);
+    all.chain(waiting).collect()
 }
 
 /// Spells a moment, with its date on another day than the run's.

@@ -133,7 +133,7 @@ fn transition(node: &NodeFacts) -> Option<String> {
 }
 
 /// Returns one word of a shell command.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     // shlex quotes more than a shell requires: it would also quote pods,pvc and --tail=50.
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,:=@%+".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {

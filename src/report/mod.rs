@@ -21,6 +21,7 @@ mod advice;
 mod build;
 mod document;
 mod explained;
+mod hang;
 mod head;
 pub mod html;
 mod kubectl;

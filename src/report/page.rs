@@ -9,7 +9,9 @@ use super::{
     NAMED, NAMES,
     advice::{self, Advice, Pods, When, clock},
     document::{Document, Kind, Line, Section, Step, Tone},
-    explained, head,
+    explained,
+    hang::HangCode,
+    head,
     survey::{PodView, SecondWriter, State, Survey},
 };
 use crate::{
@@ -17,7 +19,7 @@ use crate::{
     judge::{Effect, ReasonCode, Verdict},
     outcome::Trace,
     settings::{GuardCode, Mode},
-    words::{human_duration, joined, natural, prefixed},
+    words::{self, human_duration, joined, natural, prefixed},
 };
 
 /// The most steps of a page.
@@ -184,7 +186,20 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
     let failed = |pod: &PodView<'_>| pod.outcome_code().filter(|code| !code.went_well());
     let waits = select(&|pod| pod.fate == Verdict::Wait && !is_held(pod));
     let needs_you = select(&|pod| pod.fate == Verdict::Manual && !is_alive(pod));
-    let left_alone = select(&|pod| pod.fate == Verdict::Leave);
+    let left_alone = select(&|pod| pod.fate == Verdict::Leave && pod.hang.is_none());
+    let by_cause = HangCode::ALL.map(|code| {
+        let is = |pod: &PodView<'_>| pod.hang.is_some_and(|hang| hang.code() == code);
+        let pods = select(&|pod| pod.fate == Verdict::Leave && is(pod));
+        rows(&format!("LEFT ALONE [{code}]"), NAMES, &pods, |pod| {
+            let copies = prefixed(" ", pod.judged.copies());
+            let node = prefixed(" on ", pod.judged.pod.node.as_ref());
+            let time = Some(pod.overdue).filter(|overdue| !overdue.is_negative());
+            format!(
+                "{copies}{node}{}",
+                prefixed(" for ", time.map(words::about))
+            )
+        })
+    });
     let needing_you = match survey.hold {
         Some(_) => "WOULD NEED YOU",
         None => "NEEDS YOU",
@@ -217,13 +232,15 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         rows("LEFT ALONE", NAMES, &left_alone, |pod| {
             prefixed(" on ", pod.judged.pod.node.as_ref()) + &code(pod)
         }),
-        Section::of_texts(
-            Kind::List,
-            "WORTH KNOWING",
-            Tone::Plain,
-            head::notices(survey),
-        ),
     ]);
+    lists.extend(by_cause);
+    let notices = head::notices(survey);
+    lists.push(Section::of_texts(
+        Kind::List,
+        "WORTH KNOWING",
+        Tone::Plain,
+        notices,
+    ));
     lists
 }
 
@@ -321,6 +338,7 @@ fn foot(survey: &Survey<'_>) -> Section {
     };
     let also = match settings.task.mode() {
         Mode::Delete => "",
+        _ if settings.all => "",
         Mode::DryRun | Mode::Snapshot => " · also on Ready nodes: --all",
     };
     let text = format!(

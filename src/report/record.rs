@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Document, Report, advice, build, page, survey::Survey};
 use crate::{
-    facts::{ClusterFacts, PodFacts, Uid},
+    facts::{ClusterFacts, PodFacts, Uid, Waiting},
     history::{History, Notebook},
     judge::Plan,
     outcome::Outcome,
@@ -31,6 +31,8 @@ pub struct RunRecord<'a> {
     pub declined: bool,
     /// The pod that the user asked about; `None` for a run.
     pub asked: Option<PodFacts>,
+    /// What the pod that the user asked about waits for. If that is a pod, `asked` is that one.
+    pub waiting: Option<Waiting>,
 }
 
 impl<'a> RunRecord<'a> {
@@ -46,6 +48,7 @@ impl<'a> RunRecord<'a> {
             kubectl: settings.task.target(),
             declined: false,
             asked: None,
+            waiting: None,
         }
     }
 }

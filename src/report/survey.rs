@@ -9,12 +9,12 @@ use derive_more::Display;
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::record::RunRecord;
+use super::{hang::Hang, record::RunRecord};
 use crate::{
     facts::{
         Attached, Attachment, ClusterFacts, HANGS, Heartbeat, KubeletSays, LeafKind, NodeFacts,
         Place, PodFacts, Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded, Unread,
-        VolumeFacts, Zone,
+        VolumeFacts, Waiting, Zone,
     },
     history::{Noted, RememberedNode, RememberedSet},
     judge::{
@@ -70,6 +70,12 @@ pub struct Survey<'a> {
     pub unread_attachments: Option<&'a Unread>,
     pub errors: &'a [ReadError],
     pub strays: &'a [Stray],
+    /// How many pods that have not started were not asked what they wait for.
+    pub more_waiting: usize,
+    /// The number of all pods, if they were looked at.
+    pub pods_seen: Option<usize>,
+    /// The pod that somebody asked about, which waits for something.
+    pub waiting: Option<&'a Waiting>,
     /// Why no verdict can be trusted.
     pub incomplete: Option<&'a str>,
     /// Which options select no namespace.
@@ -201,6 +207,8 @@ pub struct PodView<'a> {
     pub overdue: SignedDuration,
     /// What to remember once it is reaped.
     pub note: Option<String>,
+    /// Why it is still there although its node is Ready, or is gone.
+    pub hang: Option<Hang<'a>>,
     /// The code of the reason for its fate.
     pub fate_code: ReasonCode,
 }
@@ -315,6 +323,9 @@ impl<'a> Survey<'a> {
             unread_attachments: facts.attachments.0.as_ref().err(),
             errors: &facts.errors,
             strays: &facts.strays,
+            more_waiting: facts.more_waiting,
+            pods_seen: facts.pods_seen,
+            waiting: run.waiting.as_ref(),
             incomplete: facts.incomplete.as_deref(),
             unmatched: run.settings.unmatched(facts),
             unseen: &facts.unseen,
@@ -655,6 +666,7 @@ impl<'a> PodView<'a> {
             returns: is_kept && judged.unneeded().is_none() && pod.controller.is_some(),
             overdue: facts.overdue(pod),
             note: note(facts, judged),
+            hang: Hang::of(facts, pod).filter(|_| is_evicted),
             fate_code: foreseen.map_or_else(|| judged.code(), |_| reason.code()),
         };
         this.returns &= this.is_local();

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::document::Step;
+use super::{document::Step, hang::HangCode};
 use crate::{
     exit::Exit,
-    facts::{Attachment, Heartbeat, Owner, PodFacts, ReadError},
+    facts::{Attachment, Heartbeat, Owner, PodFacts, ReadError, WaitsFor},
     history::History,
     judge::{Evaluation, Limits, Policy, ReasonCode, Verdict},
     outcome::OutcomeCode,
@@ -180,6 +180,9 @@ in_json! {
         /// The Ready pods of its `StatefulSet` and how many there are to be (`readyReplicas` and
         /// `replicas`), such as `2/3`; null if they were not read.
         pub ready_copies: Option<String>,
+        /// Why it is still there although its node is Ready, or is gone; null on a NotReady node, where the reason says
+        /// it, and while it is the garbage collector's turn.
+        pub cause: Option<HangCode>,
         /// What to remember once the pod is reaped.
         pub note: Option<String>,
     }
@@ -208,6 +211,9 @@ in_json! {
         pub created: Option<Timestamp>,
         /// Every rule, in order; none if the pod is not Terminating.
         pub rules: Vec<Evaluation>,
+        /// What the pod that was asked about waits for, if it has not started and its PVCs show that. If that is a pod,
+        /// the report explains that one.
+        pub waits_for: Option<WaitsFor>,
     }
 
     /// The counts of a report.

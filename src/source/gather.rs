@@ -4,13 +4,17 @@
 //!
 //! Each step has a module of its own: [`super::pods`], [`super::life`] and [`super::storage`]; the first one is here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+};
 
 use futures_util::{StreamExt as _, stream};
 
 use super::{Gathered, OtherLeases, Reader, reader::PodLists};
 use crate::{
     cluster::{Api, MAX_IN_FLIGHT},
+    console::terminal::status,
     exit::{CouldNotRun, Result},
     facts::{
         ClusterFacts, Namespaces, NodeCounts, NodeFacts, PodFacts, PodsOf, Read, Ready, Storage,
@@ -19,6 +23,9 @@ use crate::{
     judge::PodContext,
     kubernetes::{NodeRow, PodRow},
 };
+
+/// How many rows of pods are read between two lines of progress.
+const ROWS_A_STATUS: usize = 1_000;
 
 /// What was gathered so far.
 pub(super) struct Gathering<'a, A> {
@@ -47,7 +54,7 @@ pub async fn gather(reader: &Reader<'_, impl Api>, asked: Option<PodFacts>) -> R
             let namespaces = reader.read("namespaces", reader.api.namespaces()).await;
             run.note_unmatched(&namespaces);
         }
-        return Ok(run.gathered(Vec::new(), None));
+        return Ok(run.gathered(Vec::new(), None).await);
     }
 
     // 2. The NotReady nodes in full with their own leases and their pods, the namespaces, and the
@@ -56,7 +63,7 @@ pub async fn gather(reader: &Reader<'_, impl Api>, asked: Option<PodFacts>) -> R
 
     // 3. Signs of life, the clock and the breaker's count, if anything may be reaped, now or in what is foreseen.
     if !run.pods.iter().any(|pod| run.goes_on(pod)) {
-        return Ok(run.gathered(Vec::new(), None));
+        return Ok(run.gathered(Vec::new(), None).await);
     }
     let leases = run.read_life().await;
 
@@ -64,7 +71,7 @@ pub async fn gather(reader: &Reader<'_, impl Api>, asked: Option<PodFacts>) -> R
     //    from what they say, the nodes that a volume allows, the CSI drivers and the StatefulSets.
     //    So a StatefulSet is read after the PVC that it lets go.
     let due = run.read_storage().await;
-    Ok(run.gathered(due, leases))
+    Ok(run.gathered(due, leases).await)
 }
 
 impl<'a, A: Api> Gathering<'a, A> {
@@ -101,12 +108,21 @@ impl<'a, A: Api> Gathering<'a, A> {
         })
     }
 
-    /// Finds the lists that may hold a Terminating pod of a Ready node.
-    pub async fn pod_lists(&self) -> Result<BTreeSet<PodsOf>> {
+    /// Finds the lists that may hold a Terminating pod of a Ready node, or one that waits for a volume, and counts all pods.
+    pub async fn pod_lists(&mut self) -> Result<BTreeSet<PodsOf>> {
         let api = self.reader.api;
-        let add_list = |lists: &mut BTreeSet<_>, PodRow(list)| lists.extend(list);
+        let add_list = |(lists, seen): &mut (BTreeSet<_>, usize), PodRow(list)| {
+            lists.extend(list);
+            *seen += 1;
+            if seen.is_multiple_of(ROWS_A_STATUS) {
+                status(&format!("{seen} pods looked at"));
+            }
+        };
         let rows = api.rows(add_list).await;
-        let (_, mut lists) = rows.map_err(|failure| api.could_not("list pods", &failure))?;
+        let rows = rows.map_err(|failure| api.could_not("list pods", &failure));
+        let (_, (mut lists, seen)) = rows?;
+        status("");
+        self.facts.pods_seen = Some(seen);
         // The row of a finished pod does not show whether the pod is Terminating.
         lists.insert(PodsOf::Finished);
         Ok(lists)
@@ -144,11 +160,17 @@ impl<'a, A: Api> Gathering<'a, A> {
     }
 
     /// Ends gathering. `due` are the pods whose storage was read.
-    fn gathered(mut self, due: Vec<(PodFacts, Storage)>, leases: Option<OtherLeases>) -> Gathered {
+    async fn gathered(
+        mut self,
+        due: Vec<(PodFacts, Storage)>,
+        leases: Option<OtherLeases>,
+    ) -> Gathered {
+        let kept = mem::take(&mut self.pods);
+        let kept = self.with_copies(kept).await;
         self.facts.errors = self.reader.errors.take().into_iter().collect();
-        let kept = self.pods.into_iter().map(|pod| (pod, None));
         let due = due.into_iter().map(|(pod, storage)| (pod, Some(storage)));
         let (not_evicted, pods) = kept
+            .into_iter()
             .chain(due)
             .partition(|(pod, _)| self.not_evicted.contains(&pod.uid));
         Gathered {

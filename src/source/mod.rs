@@ -14,7 +14,7 @@ mod strays;
 
 use tokio::time::Instant;
 
-pub use self::{gather::gather, history::recall, reader::Reader};
+pub use self::{gather::gather, history::recall, reader::Reader, strays::waits_for};
 use crate::{
     facts::{ClusterFacts, PodFacts, Storage},
     kubernetes::Holders,

@@ -36,8 +36,11 @@ impl<A: Api> Gathering<'_, A> {
             |list: &PodsOf| matches!(list, PodsOf::Node(it) if not_ready.contains(it));
         // With the pods of all nodes, those of nodes that no longer exist are looked at too.
         let add_attachment = |by_node: &mut _, attachment: &RawAttachment| {
-            let is_of_a_suspect = not_ready.contains(attachment.node());
-            if self.of_all || is_of_a_suspect || attachment.fails() {
+            let node = attachment.node();
+            let is_asked = asked
+                .as_ref()
+                .is_some_and(|pod| pod.node.as_deref() == Some(node));
+            if self.of_all || is_asked || not_ready.contains(node) || attachment.fails() {
                 RawAttachment::add_to(by_node, attachment);
             }
         };
@@ -67,6 +70,9 @@ impl<A: Api> Gathering<'_, A> {
         let others = others.filter(|name| !self.facts.nodes.contains_key(name));
         let others = read_each(others.collect_vec(), async |name| reader.node(name).await).await;
         self.facts.nodes.extend(others);
+        if self.of_all {
+            self.find_strays().await;
+        }
         if !reader.settings.all {
             let mut pods = mem::take(&mut self.pods);
             // A source that shows these pods at no cost lists them too; one that hangs for long is named.
@@ -76,9 +82,6 @@ impl<A: Api> Gathering<'_, A> {
         }
         self.note_unmatched(&namespaces);
         self.note_missing_leases();
-        if self.of_all {
-            self.find_strays().await;
-        }
         self.add_not_evicted();
         Ok(())
     }

@@ -31,6 +31,8 @@ pub struct Reader<'a, A> {
     pub(super) terminating: RefCell<Budget>,
     /// The active pods of the NotReady nodes, in matching namespaces.
     pub(super) active: RefCell<Budget>,
+    /// The pods that may wait for a volume, in matching namespaces.
+    pub(super) waiting: RefCell<Budget>,
 }
 
 /// The lists of pods that were read.
@@ -43,6 +45,8 @@ pub struct Pods {
     terminating: Budget,
     /// The active pods, if the list is that of a NotReady node: Kubernetes has not evicted them.
     active: Budget,
+    /// The pods that may wait for a volume.
+    waiting: Budget,
     /// What programs in the pods have written to them, kept or not, each with the namespace.
     pub programs: Vec<(String, Heartbeat)>,
     /// Every pod of the list, as a holder of Leases.
@@ -63,6 +67,7 @@ impl<'a, A: Api> Reader<'a, A> {
             errors: RefCell::new(mem::take(&mut about.errors)),
             terminating: RefCell::default(),
             active: RefCell::default(),
+            waiting: RefCell::default(),
             about,
         }
     }
@@ -93,11 +98,7 @@ impl<'a, A: Api> Reader<'a, A> {
 
     /// Reads all objects of a kind, and collects them by `add`. Fails if any of them cannot be read, because it may be
     /// the one that matters.
-    pub(super) async fn all<T: Kind, C: Default>(
-        &self,
-        what: &str,
-        add: impl Fn(&mut C, &T),
-    ) -> Read<C> {
+    pub async fn all<T: Kind, C: Default>(&self, what: &str, add: impl Fn(&mut C, &T)) -> Read<C> {
         let listed = self.api.each(Of::All, add).await;
         let whole = listed.and_then(Listed::whole);
         whole.map_err(|failure| self.failed(what, failure))
@@ -131,6 +132,9 @@ impl<'a, A: Api> Reader<'a, A> {
                 .extend(heard.map(|heard| (pod.namespace.clone(), heard)));
             // A pod without a namespace is reported as a pod that cannot be judged.
             let matches = pod.namespace.is_empty() || filter.matches(&pod.namespace);
+            if matches && raw.may_wait() {
+                pods.waiting.add(pod.clone());
+            }
             if matches && pod.deletion.is_some() {
                 pods.terminating.add(pod);
             } else if matches && is_not_ready && pod.is_active() {
@@ -150,6 +154,7 @@ impl<'a, A: Api> Reader<'a, A> {
                 let kept = [
                     (&self.terminating, &mut pods.terminating),
                     (&self.active, &mut pods.active),
+                    (&self.waiting, &mut pods.waiting),
                 ];
                 for (all, of_list) in kept {
                     all.borrow_mut().extend(mem::take(of_list));

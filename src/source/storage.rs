@@ -53,6 +53,38 @@ impl<A: Api> Gathering<'_, A> {
         due
     }
 
+    /// Adds the Ready pods of its `StatefulSet` to each pod on a Ready node. That is for words only, so a set that cannot be
+    /// read is no error of the run.
+    pub async fn with_copies(&self, pods: Vec<PodFacts>) -> Vec<(PodFacts, Option<Storage>)> {
+        let shown = |pod: &PodFacts| set_of(pod).filter(|_| self.facts.on_ready_node(pod));
+        let mut counted = BTreeMap::<_, usize>::new();
+        let sets = pods.iter().filter_map(shown).unique();
+        let sets = sets.filter(|(namespace, _)| {
+            let count = counted.entry(namespace.clone()).or_default();
+            *count += 1;
+            *count <= MAX_SETS_COUNTED
+        });
+        let sets = read_each(sets.collect_vec(), async |(namespace, name)| {
+            let set = self
+                .reader
+                .api
+                .find::<RawStatefulSet>(namespace, name)
+                .await;
+            set.ok().flatten()?.copies()
+        });
+        let sets = sets.await;
+        let pods = pods.into_iter().map(|pod| {
+            let copies = shown(&pod).and_then(|key| *sets.get(&key)?);
+            let storage = copies.map(|copies| Storage {
+                claims: Err(Unread("they were not looked up".to_owned())),
+                set: None,
+                copies: Some(copies),
+            });
+            (pod, storage)
+        });
+        pods.collect()
+    }
+
     /// Reads the real nodes that each term of a volume allows, and, if a verdict depends on them, the CSI drivers that do
     /// not attach volumes.
     async fn read_nodes_and_drivers(&self, due: &mut [(PodFacts, Storage)]) {

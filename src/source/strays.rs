@@ -1,68 +1,152 @@
-//! An audit of everything also shows pods that would be deleted with a pod, and objects that wait for a node
-//! that no longer exists.
+//! An audit of everything also shows pods that would be deleted with a pod, and what waits for a pod, or for a node that is
+//! not Ready or no longer exists. `explain` asks the same of one pod that has not started.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use super::gather::{Gathering, read_each};
+use super::{
+    Reader,
+    gather::{Gathering, read_each},
+};
 use crate::{
     cluster::{Api, Of},
-    facts::{PodFacts, Stray},
+    facts::{Attachments, PodFacts, Sharing, Stray, Waiting, WaitsFor},
     judge::terms,
-    kubernetes::RawPod,
+    kubernetes::{NodeRow, RawPod},
 };
 
+/// The most pods that have not started of which the PVCs are read.
+const MAX_WAITING: usize = 100;
+
 impl<A: Api> Gathering<'_, A> {
-    /// Adds the active pods that a pod controls, and what waits for a node without a row. Only a file
-    /// shows such pods: a list of all pods would cost a cluster more than its use.
+    /// Adds the active pods that a pod controls, and what waits. Only a file shows the former: a list of all pods would cost a
+    /// cluster more than its use.
     pub async fn find_strays(&mut self) {
-        let (reader, facts) = (self.reader, &mut self.facts);
-        let nodes = self
-            .rows
-            .iter()
-            .map(|row| &row.name)
-            .collect::<BTreeSet<_>>();
+        let (reader, rows, terminating) = (self.reader, &self.rows, &self.pods);
+        let facts = &mut self.facts;
+        let nodes = rows.iter().map(|row| (&row.name, row.is_ready));
+        let nodes = nodes.collect::<BTreeMap<_, _>>();
         for (node, attachments) in facts.attachments.0.iter().flatten() {
-            if !nodes.contains(node) {
-                let strays = attachments.iter().map(|attachment| Stray::Attachment {
-                    node: node.clone(),
-                    attachment: attachment.name.clone(),
-                });
-                facts.strays.extend(strays);
+            let is_gone = !nodes.contains_key(node);
+            let is_stray = |is_leaving| is_gone || is_leaving && !nodes[node];
+            let strays = attachments.iter().filter(|it| is_stray(it.is_leaving));
+            facts.strays.extend(strays.map(|it| Stray::Attachment {
+                node: node.clone(),
+                attachment: it.name.clone(),
+                is_gone,
+            }));
+        }
+        if reader.about.is_file {
+            let add_owned = |owned: &mut Vec<_>, pod: &RawPod| {
+                let pod = Some(pod.facts()).filter(|pod| pod.is_active() && pod.made_by("Pod", ""));
+                owned.extend(pod.and_then(|pod| Some((pod.controller?.uid, pod.name))));
+            };
+            let pods = reader.api.each(Of::All, add_owned).await;
+            for (owner, name) in pods.into_iter().flat_map(|listed| listed.items) {
+                facts.owned_by_pods.entry(owner).or_default().push(name);
             }
         }
-        if !reader.about.is_file {
-            return;
-        }
-        let add_active = |active: &mut Vec<_>, pod: &RawPod| {
-            active.extend(Some(pod.facts()).filter(PodFacts::is_active));
+        let (mut waiting, over) = reader.waiting.take().into_pods();
+        waiting.sort_by_key(|pod| pod.created);
+        let more = waiting.len().saturating_sub(MAX_WAITING);
+        facts.more_waiting = over.into_iter().map(|(_, count)| count).sum::<usize>() + more;
+        waiting.truncate(MAX_WAITING);
+        let overdue = terminating.iter();
+        let overdue = overdue.filter(|pod| pod.deletion_deadline() < facts.now);
+        let overdue = overdue.collect::<Vec<_>>();
+        let found = read_each(0..waiting.len(), async |place| {
+            waits_for(reader, rows, &facts.attachments, &overdue, &waiting[*place]).await
+        });
+        // A pod may wait for a node that works.
+        let is_stray = |it: &Waiting| match &it.waits_for {
+            WaitsFor::Attachment { node, .. } => !is_ready(rows, node),
+            WaitsFor::Pod { .. } | WaitsFor::Nodes { .. } => true,
         };
-        let pods = reader.api.each(Of::All, add_active).await;
-        for pod in pods.into_iter().flat_map(|listed| listed.items) {
-            if let Some(its) = pod.controller.as_ref().filter(|_| pod.made_by("Pod", "")) {
-                let owned = facts.owned_by_pods.entry(its.uid.clone()).or_default();
-                owned.push(pod.name);
-                continue;
-            }
-            if pod.node.is_some() {
-                continue;
-            }
-            for named in pod.claim_names.iter().flatten() {
-                let claim = reader.claim(&pod.namespace, &named.name).await;
-                let Some(volume) = claim.volume() else {
-                    continue;
-                };
+        let found = found.await.into_values().flatten().filter(is_stray);
+        let found = found.collect::<Vec<_>>();
+        let is_named = |name: &String| {
+            let mut waits = found.iter().map(|it| &it.waits_for);
+            waits.any(
+                |it| matches!(it, WaitsFor::Attachment { attachment, .. } if attachment == name),
+            )
+        };
+        facts.strays.retain(|stray| {
+        !matches!(stray, Stray::Attachment { attachment, is_gone: false, .. } if is_named(attachment))
+    });
+        let strays = found.iter().cloned();
+        facts
+            .strays
+            .extend(strays.map(|it| Stray::Pending(Box::new(it))));
+    }
+}
+
+fn is_ready(rows: &[NodeRow], name: &str) -> bool {
+    rows.iter().any(|row| row.name == name && row.is_ready)
+}
+
+/// Returns what a pod that has not started waits for, as far as its PVCs show it. `terminating` are the Terminating pods
+/// that can have its volumes.
+pub async fn waits_for(
+    reader: &Reader<'_, impl Api>,
+    rows: &[NodeRow],
+    attachments: &Attachments,
+    terminating: &[&PodFacts],
+    pod: &PodFacts,
+) -> Option<Waiting> {
+    for named in pod.claim_names.iter().flatten() {
+        let claim = reader.claim(&pod.namespace, &named.name).await;
+        let Some(volume) = claim.volume() else {
+            continue;
+        };
+        let is_elsewhere = |node: &String| pod.node.as_ref() != Some(node);
+        let uses_it = |other: &&&PodFacts| {
+            let mut names = other.claim_names.iter().flatten();
+            other.namespace == pod.namespace && names.any(|it| it.name == named.name)
+        };
+        let user = terminating.iter().find(uses_it).and_then(|user| {
+            let (name, node) = (user.name.clone(), user.node.clone()?);
+            Some(WaitsFor::Pod { name, node })
+        });
+        let attached = attachments.0.iter().flatten().find_map(|(node, all)| {
+            let mut all = all.iter().filter(|_| is_elsewhere(node));
+            let it = all.find(|it| it.volume.as_ref() == Some(&volume.name))?;
+            let (attachment, node) = (it.name.clone(), node.clone());
+            Some(WaitsFor::Attachment { attachment, node })
+        });
+        let found = match volume.sharing {
+            Sharing::OnePod => user.or(attached),
+            // Pods of one node share it, and the scheduler asks no attachment.
+            Sharing::OneNode if pod.node.is_some() => user
+                .filter(|it| matches!(it, WaitsFor::Pod { node, .. } if is_elsewhere(node)))
+                .or(attached),
+            Sharing::OneNode | Sharing::ManyNodes => None,
+        };
+        let found = match found {
+            None if pod.node.is_none() => {
                 let nodes = read_each(terms(volume), async |term| reader.nodes_for(term).await);
                 let nodes = nodes.await;
-                let has_none = |found: &Result<Vec<_>, _>| found.as_ref().is_ok_and(Vec::is_empty);
-                if !nodes.is_empty() && nodes.values().all(has_none) {
-                    facts.strays.push(Stray::Pending {
-                        namespace: pod.namespace.clone(),
-                        pod: pod.name.clone(),
-                        claim: named.name.clone(),
-                        volume: volume.name.clone(),
-                    });
-                }
+                // Of more than one node, only two are named.
+                let is_known =
+                    |found: &Result<Vec<_>, _>| found.as_ref().is_ok_and(|names| names.len() < 2);
+                let mut names = nodes.values().flatten().flatten();
+                let waits = !nodes.is_empty()
+                    && nodes.values().all(is_known)
+                    && names.all(|name| !is_ready(rows, name));
+                waits.then(|| WaitsFor::Nodes {
+                    nodes: nodes.into_values().flatten().flatten().collect(),
+                })
             }
+            found => found,
+        };
+        if let Some(waits_for) = found {
+            return Some(Waiting {
+                namespace: pod.namespace.clone(),
+                pod: pod.name.clone(),
+                pod_uid: pod.uid.clone(),
+                claim: named.name.clone(),
+                volume: volume.name.clone(),
+                waits_for,
+            });
         }
     }
+    None
 }

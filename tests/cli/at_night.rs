@@ -855,3 +855,43 @@ fn verbs_agree_with_their_pods() {
     let said = page(&(one + &pod("ds01", "db-1", held)), &[]);
     assert!(said.contains("impala/db-1 are held by finalizer"), "{said}");
 }
+
+/// Pods that hang although every node is Ready, and one that waits for them: the page with `--all`, and `explain`. Nothing
+/// about them rings.
+#[test]
+fn what_hangs_on_ready_nodes_is_a_file_to_read() {
+    let ended = "status: {containerStatuses: [{state: {terminated: {finishedAt: '2026-01-31T00:41:00Z'}}}]}";
+    let runs = "status: {containerStatuses: [{state: {running: {}}}]}";
+    let held = "grace: 0, overdue: 7200, metadata: {finalizers: [example.com/backup]}";
+    let wk05 = "status: {addresses: [{type: InternalIP, address: 10.20.3.5}]}";
+    let cluster = [
+        node("wk05", true, wk05),
+        node("wk06", true, ""),
+        node("wk07", false, ""),
+        "Namespace metastore: {}\nNamespace git: {}\n".to_owned(),
+        "StatefulSet metastore/postgres: {apiVersion: apps/v1, spec: {replicas: 1}, status: {readyReplicas: 0}}\n".to_owned(),
+        "StatefulSet impala/web: {apiVersion: apps/v1, spec: {replicas: 9}, status: {readyReplicas: 8}}\n".to_owned(),
+        format!("Pod metastore/postgres-0: {{node: wk05, grace: 30, overdue: 8340, uses: data-postgres-0, {ended}}}\n"),
+        "PersistentVolume pg: {claim: metastore/data-postgres-0}\nVolumeAttachment pg: {node: wk05, volume: pg}\n".to_owned(),
+        format!("Pod impala/web-1: {{node: wk05, grace: 30, overdue: 4000, {runs}}}\n"),
+        format!("Pod impala/web-2: {{node: wk06, grace: 30, overdue: 4100, {runs}}}\n"),
+        format!("Pod impala/web-3: {{node: wk06, grace: 604800, overdue: -500000, {runs}}}\n"),
+        format!("Pod impala/web-4: {{node: wk06, {held}}}\n"),
+        "Pod impala/web-5: {node: wk99, grace: 30, overdue: 90000}\n".to_owned(),
+        "Pod git/gitea-0: {node: wk06, grace: null, phase: Pending, uses: git}\n".to_owned(),
+        "PersistentVolume git: {claim: git/git}\n".to_owned(),
+        "VolumeAttachment csi-3fa: {node: wk07, volume: git, status: {detachError: {message: rpc}}}\n".to_owned(),
+    ]
+    .concat();
+    for (name, args) in [
+        ("all", &["--all", "--exit-on-manual"][..]),
+        ("explain", &["explain", "metastore/postgres-0"]),
+        ("explain-waiting", &["explain", "git/gitea-0"]),
+    ] {
+        let audit = ["--snapshot", "-", "--now", NOW, "--log-level", "off"];
+        let audit = reaper(&[args, &audit].concat());
+        let audit = audit.input(saved(&format!("Namespace impala: {{}}\n{cluster}")));
+        let report = audit.run().exits(0).out;
+        expect_file![format!("../data/golden/hangs-{name}.txt")].assert_eq(&shortened(&report));
+    }
+}

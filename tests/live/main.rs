@@ -13,6 +13,7 @@ mod alive;
 mod case;
 mod deployed;
 mod detach;
+mod hangs;
 mod history;
 mod leaf;
 mod node_fails;

@@ -58,7 +58,8 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
 
     // The commands of the text are those of the JSON.
     let printed = said.lines().map(str::trim_start);
-    let printed = printed.filter(|line| line.starts_with("kubectl ") || line.starts_with("echo "));
+    let programs = ["kubectl ", "echo ", "journalctl ", "systemctl ", "grep -"];
+    let printed = printed.filter(|line| programs.iter().any(|it| line.starts_with(it)));
     let printed = printed.collect::<BTreeSet<_>>();
     let cases = steps.iter().flat_map(|step| list(&step["cases"]));
     let of_cases = cases.flat_map(|case| list(&case["commands"]));

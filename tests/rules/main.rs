@@ -21,7 +21,7 @@ use itertools::Itertools as _;
 use jiff::Timestamp;
 use pod_reaper::{cluster::Cluster, run::run_on, stop::Stop};
 use pod_reaper_test_support::{
-    objects::steps_about,
+    objects::{each, steps_about},
     samples::{self, list, objects, with, yaml},
     simulated::{Objects, Server},
 };
@@ -191,6 +191,45 @@ fn check(file: &str) {
         }
     }
     assert!(rows > 0 && wrongs.is_empty(), "{file}: {wrongs:#?}");
+}
+
+/// The cause of each pod that hangs, and what to look at first. Nothing that a report of it prints destroys anything.
+#[test]
+fn causes() {
+    let table = table("hangs.yaml");
+    let mut wrongs = BTreeMap::new();
+    let groups = table.as_object().unwrap().iter();
+    for (case, row) in groups
+        .filter(|(group, _)| *group != "base")
+        .flat_map(|(_, rows)| rows.as_object().unwrap())
+    {
+        let described = with(table["base"].clone(), row["in"].clone());
+        let args = format!("explain {}", row["ask"].as_str().unwrap());
+        let report = report(&described, &json!(args));
+        let found = match &report["explained"]["waitsFor"]["kind"] {
+            Value::Null => &report["pods"][0]["cause"],
+            waits => waits,
+        };
+        let step = &report["steps"][0];
+        let commands = each(&report["steps"]).flat_map(|step| {
+            let cases = each(&step["cases"]).flat_map(|case| each(&case["commands"]));
+            cases.chain([&step["command"]]).filter_map(Value::as_str)
+        });
+        let commands = commands.collect::<Vec<_>>();
+        let harms = ["--force", "grace-period", "delete", "patch", "finalizers"];
+        let harms = commands
+            .iter()
+            .any(|command| harms.iter().any(|it| command.contains(it)));
+        let first = commands.first().copied().unwrap_or_default();
+        let is_right = found == &row["cause"] && first.starts_with(row["first"].as_str().unwrap());
+        if !is_right || harms {
+            wrongs.insert(
+                case,
+                json!({"cause": found, "commands": commands, "step": step}),
+            );
+        }
+    }
+    assert!(wrongs.is_empty(), "{wrongs:#?}");
 }
 
 #[test]
