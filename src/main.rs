@@ -16,7 +16,7 @@ use tracing_subscriber::filter::LevelFilter;
 fn main() -> ExitCode {
     let cli = Cli::from_process();
     if let Some(Command::Completions { shell }) = cli.command {
-        return output::write_script(&cli::completions(shell)).into();
+        return output::write_text(&cli::completions(shell)).into();
     }
     let exit = if let Some(Command::Save(options)) = &cli.command {
         log::start(LogFormat::Text, LevelFilter::WARN);

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::{
     cli::{HistoryPlace, SaveOptions},
     cluster::{Api as _, Cluster, Failure},
-    console::terminal::status,
+    console::{output, terminal::status},
     exit::{CouldNotRun, Exit, Result},
     history::CONFIG_MAP,
     kubernetes::{
@@ -48,20 +48,22 @@ pub async fn save(options: &SaveOptions, stop: &Stop) -> Result<Exit> {
     }
     let (cluster, saved) = saved?;
     let path = sanitize(&path.display().to_string());
-    println!("Saved {cluster} to {path}");
+    let mut lines = vec![format!("Saved {cluster} to {path}")];
     for unread in &saved.unread {
-        println!("Not read: {}: {}", unread.kind, sanitize(&unread.cause));
+        let cause = sanitize(&unread.cause);
+        lines.push(format!("Not read: {}: {cause}", unread.kind));
     }
     if !saved.malformed.is_empty() {
         let objects = counted(saved.malformed.len(), "object", "objects");
-        println!("Not read: {objects} that are malformed");
+        lines.push(format!("Not read: {objects} that are malformed"));
     }
-    println!("Judge it: pod-reaper --snapshot {path}");
+    lines.push(format!("Judge it: pod-reaper --snapshot {path}\n"));
+    let said = output::write_text(&lines.join("\n"));
     let is_whole = saved.unread.is_empty() && saved.malformed.is_empty();
     Ok(if is_whole {
-        Exit::Done
+        said
     } else {
-        Exit::Incomplete
+        said.max(Exit::Incomplete)
     })
 }
 

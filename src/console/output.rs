@@ -87,10 +87,10 @@ impl<W: Write> Write for Escaping<W> {
     }
 }
 
-/// Writes a completion script.
-pub fn write_script(script: &str) -> Exit {
+/// Writes a text that is no report.
+pub fn write_text(text: &str) -> Exit {
     let mut out = io::stdout().lock();
-    let written = out.write_all(script.as_bytes()).and_then(|()| out.flush());
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     exit_after(written, "it", "")
 }
 

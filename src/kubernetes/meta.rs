@@ -246,11 +246,13 @@ impl Meta {
             let is_text = |value: &&mut String| {
                 value.len() > MAX_FLAG_BYTES && value.parse::<Timestamp>().is_err()
             };
-            let skip = all.get_mut(SKIP).filter(is_text);
-            skip.into_iter().for_each(|it| REPLACED.clone_into(it));
+            if let Some(skip) = all.get_mut(SKIP).filter(is_text) {
+                REPLACED.clone_into(skip);
+            }
         }
-        let note = self.annotations.get_mut(AFTER_REAP);
-        note.into_iter().for_each(|it| REPLACED.clone_into(it));
+        if let Some(note) = self.annotations.get_mut(AFTER_REAP) {
+            REPLACED.clone_into(note);
+        }
         let labels = self.labels.keys().map(|key| owned_field("labels", key));
         let annotations = self.annotations.keys();
         let annotations = annotations.map(|key| owned_field("annotations", key));
