@@ -20,6 +20,7 @@ mod manifests;
 mod pages;
 mod prelude;
 mod races;
+mod save;
 mod six_nodes;
 mod tenant;
 mod terminal;
