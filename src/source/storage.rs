@@ -62,7 +62,7 @@ impl<A: Api> Gathering<'_, A> {
         let sets = sets.filter(|(namespace, _)| {
             let count = counted.entry(namespace.clone()).or_default();
             *count += 1;
-            *count <= MAX_SETS_COUNTED
+            MAX_SETS_COUNTED >= *count
         });
         let sets = read_each(sets.collect_vec(), async |(namespace, name)| {
             let set = self
