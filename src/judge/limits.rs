@@ -358,17 +358,24 @@ fn failed_together(facts: &ClusterFacts, most: Option<usize>) -> BTreeMap<String
     };
     let silent = facts
         .known_nodes()
-        .filter(|node| node.ready == Ready::Unknown && node.leaf.is_none())
-        .filter_map(|node| Some((node.not_ready_since(facts.now)?, &node.name)));
-    let silent = silent.sorted().collect_vec();
+        .filter(|node| node.ready == Ready::Unknown && node.leaf.is_none());
+    // Each of the two times, since a taint that somebody took off by hand is set again later.
+    let silent = silent.flat_map(|node| {
+        let times = [node.ready_since, node.tainted_since].into_iter().flatten();
+        let times = times.filter(|since| *since <= facts.now);
+        times.map(|since| (since, &node.name))
+    });
+    let silent = silent.sorted().dedup().collect_vec();
     // The number of nodes in the largest window of each.
     let (mut together, mut end) = (BTreeMap::<_, usize>::new(), 0);
     for (first, (since, _)) in silent.iter().enumerate() {
         let is_within = |(at, _): &(Timestamp, _)| at.duration_since(*since) <= TOGETHER;
-        let nodes = silent[first..].partition_point(is_within);
+        let length = silent[first..].partition_point(is_within);
         // A window within the one before adds nothing.
-        if first + nodes > end {
-            end = first + nodes;
+        if first + length > end {
+            end = first + length;
+            let nodes = silent[first..end].iter().map(|(_, name)| name);
+            let nodes = nodes.unique().count();
             for (_, name) in &silent[first..end] {
                 let largest = together.entry(*name).or_default();
                 *largest = nodes.max(*largest);
