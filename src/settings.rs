@@ -155,7 +155,7 @@ impl Settings {
         } = gathered;
         let judged = |pods| Judged::by_rules(&facts, pods, &self.policy);
         let (pods, not_evicted) = (judged(pods), judged(not_evicted));
-        let plan = Plan::new(&facts, pods, not_evicted, &self.limits);
+        let plan = Plan::new(&facts, pods, not_evicted, (&self.policy, &self.limits));
         (facts, plan)
     }
 

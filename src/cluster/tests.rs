@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::Cli,
-    facts::{Life, NamespaceFacts, NodeFacts, PodsOf, Storage},
+    facts::{NamespaceFacts, NodeFacts, PodsOf, Storage},
     kubernetes::{Holders, NodeRow, RawPod},
     outcome::Outcome,
     settings::Settings,
@@ -354,10 +354,7 @@ async fn a_node_permits_no_write_to_a_pod_of_another_node_and_a_leaf_node_none_a
     let policy = Settings::from(cli).policy;
     let read = cluster.node("ds06").await;
     let mut judged = read.unwrap().unwrap().into_facts(&policy).unwrap();
-    judged.life = Some(Life {
-        other_leases: Ok(()),
-        forbidden: false,
-    });
+    judged.lists_leases = Ok(true);
     let again = cluster.read_node_again(&judged, &policy, None);
     let again = again.await.unwrap();
     let storage = Storage {
@@ -391,7 +388,7 @@ async fn a_node_permits_no_write_to_a_pod_of_another_node_and_a_leaf_node_none_a
     assert!(read_again(fenced, json!({}), &judged).await.is_ok());
     let read = cluster.node("ds06").await;
     let mut as_fenced = read.unwrap().unwrap().into_facts(&policy).unwrap();
-    as_fenced.life.clone_from(&judged.life);
+    as_fenced.lists_leases.clone_from(&judged.lists_leases);
     let fencing = json!({"fencing/state": "fencing"});
     for again in [
         read_again(fencing, json!({}), &as_fenced).await,

@@ -79,7 +79,7 @@ impl NodeAgain {
         } else {
             Err(Unread("it was not looked up".to_owned()))
         };
-        let reason = PodContext::new(self.now, policy, read, pod, storage).decide();
+        let reason = PodContext::new(self.now, policy, read, pod).decide(storage);
         match reason.cause {
             Cause::Stuck { unneeded, .. } => Ok(Permit {
                 path: object::<RawPod>(&pod.namespace, &pod.name),
@@ -146,7 +146,10 @@ impl Cluster {
         }
         // Limits may have let its pods pass by that mark alone. A sign of life, or a lease that is not read, keeps them by
         // rules of their own.
-        if judged.fenced(now).is_some() && node.fenced(now).is_none() && !node.may_live(now) {
+        if judged.fenced(now, policy).is_some()
+            && node.fenced(now, policy).is_none()
+            && !node.may_live(now, policy)
+        {
             return Err(changed("No mark says any more that the node is off."));
         }
         Ok(NodeAgain { node, now, at })

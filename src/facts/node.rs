@@ -44,8 +44,6 @@ pub struct NodeFacts {
     pub hostname: Option<String>,
     /// The zone that the node's labels name.
     pub zone: Option<Zone>,
-    /// The age below which a heartbeat of the node is a sign of life, by the user's choice.
-    pub silent_after: SignedDuration,
     /// The last heartbeat of each source on the node's own machine.
     pub heard: Vec<Heartbeat>,
     /// The last renewal of the node's own lease; `None` if it was never renewed.
@@ -53,9 +51,9 @@ pub struct NodeFacts {
     /// Why the node's own lease could not be read, as a phrase; `None` if it was read. An unread
     /// lease may be a sign of life.
     pub unread_lease: Option<Unread>,
-    /// The other Leases; `None` if gathering did not come to them. Their heartbeats are among
-    /// `heard`.
-    pub life: Option<Life>,
+    /// Whether the other Leases were listed; their heartbeats are among `heard`. False if this account may not
+    /// list them: they count as none, but no grace period is cut short. The error says why they were not read.
+    pub lists_leases: Read<bool>,
     /// The nodes that may carry the API server's datastore, if the node is NotReady and shows that it is one of them. Of
     /// several such groups it is the one that lacks the most for a majority.
     pub quorum: Option<Arc<Quorum>>,
@@ -92,11 +90,11 @@ impl NodeFacts {
         self.heard.iter().find(|heard| heard.by == by)
     }
 
-    /// Reports whether the other Leases of the node could be read.
-    pub fn other_leases_were_read(&self) -> bool {
-        self.life
+    /// Returns why a Lease that may be a sign of life was not read, as a phrase; `None` if all were.
+    pub fn unread(&self) -> Option<&Unread> {
+        self.unread_lease
             .as_ref()
-            .is_some_and(|life| life.other_leases.is_ok())
+            .or(self.lists_leases.as_ref().err())
     }
 
     /// Adds heartbeats. Only the last one of each source is kept.
@@ -173,17 +171,6 @@ impl fmt::Display for Zone {
         let words = words.map(Foreign::<60>::from);
         f.write_str(&joined(words, "/").unwrap_or_default())
     }
-}
-
-/// The facts about a NotReady node that the step about signs of life reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Life {
-    /// Whether the other Leases were read. The error says why not: unread Leases may be a sign of
-    /// life.
-    pub other_leases: Read<()>,
-    /// True if this account may not list the other Leases. The node is then treated as having none,
-    /// but no grace period is cut short.
-    pub forbidden: bool,
 }
 
 /// The roles of a node that the rules know.

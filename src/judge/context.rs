@@ -8,7 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Evaluation, Policy,
     reason::{Cause, GraceCut, Missing, Reason, ReasonCode, Seen, Verdict},
-    rules::{LIFE_RULES, NODE_RULES, PASSED_ALL, Rule, STORAGE_RULES, rules, stuck},
+    rules::{
+        Finder, Finding, LIFE_RULES, NODE_RULES, PASSED_ALL, Rule, STORAGE_RULES, rules, stuck,
+    },
     storage::given_up_until,
     tie::Tie,
 };
@@ -20,7 +22,7 @@ use crate::facts::{
 /// The age up to which time alone does not end a sign of life: the machine is not about to fall silent.
 const MAX_AGE_OF_A_FRESH_SIGN: SignedDuration = SignedDuration::from_mins(2);
 
-/// A pod on its node at one moment. Each rule is a function of it.
+/// A pod on its node at one moment.
 pub struct PodContext<'a> {
     pub(super) now: Timestamp,
     /// The time that the rules about time go by.
@@ -29,21 +31,21 @@ pub struct PodContext<'a> {
     /// `None` if the pod was never assigned a node, or the node is gone.
     pub(super) node: Read<Option<&'a NodeFacts>>,
     pub(super) pod: &'a PodFacts,
-    pub(super) storage: Option<&'a Storage>,
+}
+
+/// A pod on a node, with its storage.
+pub struct Stored<'a> {
+    pub(super) case: &'a PodContext<'a>,
+    pub(super) node: &'a NodeFacts,
+    pub(super) storage: &'a Storage,
     /// The pod's ties; computed when a rule first needs them.
     pub(super) ties: OnceCell<Vec<Tie>>,
 }
 
 impl<'a> PodContext<'a> {
-    /// Returns the context of `pod` among `facts`, at the moment of the facts. There is no `storage`
-    /// if gathering did not come to it.
-    pub fn of(
-        facts: &'a ClusterFacts,
-        policy: &'a Policy,
-        pod: &'a PodFacts,
-        storage: Option<&'a Storage>,
-    ) -> Self {
-        Self::new(facts.now, policy, facts.node_of(pod), pod, storage)
+    /// Returns the context of `pod` among `facts`, at the moment of the facts.
+    pub fn of(facts: &'a ClusterFacts, policy: &'a Policy, pod: &'a PodFacts) -> Self {
+        Self::new(facts.now, policy, facts.node_of(pod), pod)
     }
 
     /// Returns the context of `pod` on its `node` at `now`.
@@ -52,7 +54,6 @@ impl<'a> PodContext<'a> {
         policy: &'a Policy,
         node: Read<Option<&'a NodeFacts>>,
         pod: &'a PodFacts,
-        storage: Option<&'a Storage>,
     ) -> Self {
         Self {
             now,
@@ -60,9 +61,17 @@ impl<'a> PodContext<'a> {
             policy,
             node,
             pod,
+        }
+    }
+
+    /// Returns the pod with its storage; `None` if its node is not known.
+    pub fn stored(&'a self, storage: &'a Storage) -> Option<Stored<'a>> {
+        Some(Stored {
+            case: self,
+            node: self.known()?,
             storage,
             ties: OnceCell::new(),
-        }
+        })
     }
 
     /// Returns the pod's node for a rule that needs it. A node that could not be read keeps the pod.
@@ -72,7 +81,7 @@ impl<'a> PodContext<'a> {
     }
 
     pub(super) fn overdue_since(&self) -> Timestamp {
-        self.pod.overdue_since(self.known(), self.now)
+        self.pod.overdue_since(self.known(), self.now, self.policy)
     }
 
     /// Returns by what the grace period is cut short; `None` if it is not.
@@ -89,30 +98,13 @@ impl<'a> PodContext<'a> {
         self.node.as_ref().ok().copied().flatten()
     }
 
-    /// Reports whether the signs of life were read that the rules need. Only a NotReady node needs
-    /// some.
-    pub(super) fn has_life(&self) -> bool {
-        let node = self.known().filter(|node| node.ready != Ready::True);
-        node.is_none_or(|node| node.life.is_some())
-    }
-
-    /// Returns the pod's storage for a rule that needs it. Storage that was not read keeps the pod.
-    pub(super) fn required_storage(&self) -> Result<&'a Storage, Cause> {
-        self.storage.ok_or(Cause::Unread(Missing::Storage))
-    }
-
-    /// Returns why nothing wants the pod again; `None` if something wants it, or may.
-    pub(super) fn unneeded(&self) -> Option<Unneeded> {
-        self.pod.unneeded(self.storage)
-    }
-
     /// Returns what is known about the `Ready` condition of the pod's node.
-    pub(super) fn ready(&self) -> Seen {
+    pub(super) fn ready(&self) -> Seen<'a> {
         match &self.node {
             Ok(Some(node)) => Seen::Ready {
-                node: node.name.clone(),
+                node: &node.name,
                 ready: node.ready,
-                reason: node.ready_reason.clone(),
+                reason: node.ready_reason.as_deref(),
             },
             Ok(None) => Seen::Nowhere,
             Err(_) => Seen::NodeUnread,
@@ -120,48 +112,56 @@ impl<'a> PodContext<'a> {
     }
 }
 
+impl Stored<'_> {
+    /// Returns why nothing wants the pod again; `None` if something wants it, or may.
+    pub(super) fn unneeded(&self) -> Option<Unneeded> {
+        self.case.pod.unneeded(Some(self.storage))
+    }
+}
+
 impl PodContext<'_> {
-    /// Judges the pod: the first rule that keeps it decides. Judging stops at the first table whose
-    /// facts were not read. `None` if nothing keeps the pod so far, so that it goes on to the next
-    /// step of gathering.
-    pub fn judge(&self) -> Option<Reason> {
+    /// Judges the pod: the first rule that keeps it decides. Storage that was not read keeps the pod.
+    pub fn decide(&self, storage: Option<&Storage>) -> Reason {
         if let Some(cause) = self.first(NODE_RULES) {
-            return Some(Reason::new(cause));
-        }
-        if !self.has_life() {
-            return None;
+            return Reason::new(cause);
         }
         let reason = match self.first(LIFE_RULES) {
             Some(cause) => Reason::new(cause),
-            None => self.judge_by_storage()?,
+            None => self.decide_by_storage(storage),
         };
-        Some(Reason {
+        Reason {
             grace_cut: self.stuck_by_the_cut(reason.code()),
             ..reason
-        })
+        }
     }
 
-    /// Judges the pod for good: a pod that was not read to the end is kept.
-    pub fn decide(&self) -> Reason {
-        let unread = || Reason::new(Cause::Unread(Missing::LaterStep));
-        self.judge().unwrap_or_else(unread)
+    /// Returns the answer of a rule. Without a node, a rule about storage has nothing to ask about.
+    fn ask<'a>(&'a self, rule: &Rule, stored: Option<&'a Stored<'a>>) -> Finding<'a> {
+        match (rule.finding, stored) {
+            (Finder::OfPod(finding), _) => finding(self),
+            (Finder::OfStorage(finding), Some(stored)) => finding(stored),
+            (Finder::OfStorage(_), None) => match self.required_node()? {
+                None => Ok(Seen::Nowhere),
+                Some(_) => Err(Cause::Unread(Missing::Storage)),
+            },
+        }
     }
 
     fn first(&self, table: &[Rule]) -> Option<Cause> {
-        table.iter().find_map(|rule| (rule.finding)(self).err())
+        table.iter().find_map(|rule| self.ask(rule, None).err())
     }
 
-    /// Judges the pod by the rules about storage; `None` if the pod has a node, and the storage was not
-    /// read. The reason gets the pod's ties, and the codes of all these rules for which the user has to decide.
-    fn judge_by_storage(&self) -> Option<Reason> {
-        if self.storage.is_none() && !matches!(self.node, Ok(None)) {
-            return None;
-        }
+    /// Judges the pod by the rules about storage. The reason gets the pod's ties, and the codes of all these rules for
+    /// which the user has to decide.
+    fn decide_by_storage(&self, storage: Option<&Storage>) -> Reason {
+        let stored = storage.and_then(|storage| self.stored(storage));
+        let stored = stored.as_ref();
         let rules = STORAGE_RULES.iter();
-        let mut causes = rules.filter_map(|rule| (rule.finding)(self).err());
-        let cause = causes.next().or_else(|| stuck(self))?;
+        let mut causes = rules.filter_map(|rule| self.ask(rule, stored).err());
+        let passes = || stored.map_or(Cause::Unread(Missing::Storage), stuck);
+        let cause = causes.next().unwrap_or_else(passes);
         if matches!(cause, Cause::Unread(_)) {
-            return Some(Reason::new(cause));
+            return Reason::new(cause);
         }
         let mut asks = Vec::new();
         if cause.code().verdict() == Verdict::Manual {
@@ -170,11 +170,11 @@ impl PodContext<'_> {
             let manual = codes.filter(|code| code.verdict() == Verdict::Manual);
             asks = manual.unique().collect();
         }
-        Some(Reason {
+        Reason {
             asks,
-            ties: self.ties().ok().flatten().unwrap_or_default().to_vec(),
+            ties: stored.map_or(Vec::new(), |it| it.ties().to_vec()),
             ..Reason::new(cause)
-        })
+        }
     }
 
     /// Returns the cut of the grace period, if the pod is stuck only because its grace period is cut
@@ -193,15 +193,16 @@ impl PodContext<'_> {
 
     /// Returns the pod at the first moment at which no rule about time keeps it, if nothing else changes
     /// and nothing more is heard of its node; `None` if that moment is not known. It may be over.
-    pub fn foreseen(&self) -> Option<Self> {
+    pub fn foreseen(&self, storage: Option<&Storage>) -> Option<Self> {
         let node = self.known().filter(|node| node.ready != Ready::True)?;
         let after_threshold = |at: Timestamp| at.saturating_add(self.policy.reap_older_than);
         let not_ready = after_threshold(node.not_ready_since(self.now)?).ok()?;
         let overdue = after_threshold(self.overdue_since()).ok()?;
-        let given_up = self.ties().ok().flatten().and_then(given_up_until);
-        let signs = node.signs_of_life(self.now).into_iter();
+        let given_up = storage.and_then(|it| given_up_until(self.stored(it)?.ties()));
+        let signs = node.signs_of_life(self.now, self.policy).into_iter();
         let fading = signs.filter(|sign| !self.is_fresh(sign));
-        let silent = fading.filter_map(|sign| sign.at.saturating_add(node.silent_after).ok());
+        let silent_after = self.policy.silent_after();
+        let silent = fading.filter_map(|sign| sign.at.saturating_add(silent_after).ok());
         let of_namespace = self.pod.in_namespace.as_ref().ok();
         let skips = [
             node.opted_out.as_ref(),
@@ -213,20 +214,15 @@ impl PodContext<'_> {
         let times = times.chain(skipped);
         Some(Self {
             clock: times.chain(silent).max()?,
-            ..Self::new(
-                self.now,
-                self.policy,
-                self.node.clone(),
-                self.pod,
-                self.storage,
-            )
+            ..Self::new(self.now, self.policy, self.node.clone(), self.pod)
         })
     }
 
     /// Returns why the out-of-service taint must not be set on the pod's node, not even for a minute: the pod garbage
     /// collector then force-deletes what terminates there. Each rule is asked; time alone keeps no pod there, a
     /// disk has one writer once the machine is off, and a mirror pod is made again.
-    pub fn forbids_taint(&self) -> Option<Cause> {
+    pub fn forbids_taint(&self, storage: Option<&Storage>) -> Option<Cause> {
+        let stored = storage.and_then(|storage| self.stored(storage));
         let is_harmless = |cause: &Cause| match cause {
             Cause::RequestedLately { .. }
             | Cause::NotOverdue { .. }
@@ -236,22 +232,34 @@ impl PodContext<'_> {
             _ => false,
         };
         let asked = rules().filter(|_| !self.pod.mirror && !self.pod.finished());
-        let mut causes = asked.filter_map(|rule| (rule.finding)(self).err());
+        let mut causes = asked.filter_map(|rule| self.ask(rule, stored.as_ref()).err());
         causes.find(|cause| !is_harmless(cause))
     }
 
-    /// Reports whether the next step of gathering has to read for the pod: nothing that was read so far
-    /// keeps it, now or in what is foreseen.
-    pub fn goes_on(&self) -> bool {
-        self.judge().is_none() || self.foreseen().is_some_and(|it| it.judge().is_none())
+    /// Reports whether gathering has to read signs of life for the pod: no rule about nodes and pods keeps it, now or
+    /// in what is foreseen.
+    pub fn needs_life(&self) -> bool {
+        let passes = |it: &Self| it.first(NODE_RULES).is_none();
+        self.known().is_some() && passes(self) || self.foreseen(None).is_some_and(|it| passes(&it))
+    }
+
+    /// Reports whether gathering has to read the pod's storage: nor does a rule about signs of life keep it.
+    pub fn needs_storage(&self) -> bool {
+        self.is_due_so_far() || self.foreseen(None).is_some_and(|it| it.is_due_so_far())
+    }
+
+    /// Reports whether no rule before those about storage keeps the pod.
+    pub fn is_due_so_far(&self) -> bool {
+        self.first(NODE_RULES).is_none() && self.first(LIFE_RULES).is_none()
     }
 
     /// Lists the signs of life of `node` by the clock. A machine that was heard a moment ago will be
     /// heard again.
     pub(super) fn signs_of_life(&self, node: &NodeFacts) -> Vec<Heartbeat> {
-        let mut signs = node.signs_of_life(self.now);
+        let mut signs = node.signs_of_life(self.now, self.policy);
+        let silent_after = self.policy.silent_after();
         signs.retain(|sign| {
-            self.is_fresh(sign) || self.clock.duration_since(sign.at) < node.silent_after
+            self.is_fresh(sign) || self.clock.duration_since(sign.at) < silent_after
         });
         signs
     }
@@ -261,12 +269,13 @@ impl PodContext<'_> {
     }
 
     /// Evaluates every rule, in order, and whether the pod passed them all. The first rule that keeps the
-    /// pod is the one that [`PodContext::judge`] finds.
-    pub fn evaluate(&self) -> Vec<Evaluation> {
-        let decided = self.decide();
+    /// pod is the one that [`PodContext::decide`] finds.
+    pub fn evaluate(&self, storage: Option<&Storage>) -> Vec<Evaluation> {
+        let decided = self.decide(storage);
+        let stored = storage.and_then(|storage| self.stored(storage));
         let mut decides = None;
         let of_rules = rules().zip(1..).map(|(rule, number)| {
-            let finding = (rule.finding)(self);
+            let finding = self.ask(rule, stored.as_ref());
             let is_first = decides.is_none() && finding.is_err();
             if is_first {
                 decides = Some(number);

@@ -7,7 +7,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::Policy;
-use crate::facts::{ClusterFacts, Heartbeat, NodeFacts, PodFacts, Ready, SignBy, Unread};
+use crate::facts::{ClusterFacts, Heartbeat, NodeFacts, PodFacts, Ready, SignBy};
 
 /// The age below which a heartbeat is a sign of life, whatever its source: twice the longest
 /// interval at which any of the sources writes, plus a minute.
@@ -24,14 +24,14 @@ impl Policy {
 impl NodeFacts {
     /// Lists the evidence that the node's machine is alive at `now`: the last heartbeat of each
     /// source, if it is recent enough. Empty if the node is Ready.
-    pub fn signs_of_life(&self, now: Timestamp) -> Vec<Heartbeat> {
+    pub fn signs_of_life(&self, now: Timestamp, policy: &Policy) -> Vec<Heartbeat> {
         if self.ready == Ready::True {
             return Vec::new();
         }
         let since = self.not_ready_since(now);
         let shows = |heard: &&Heartbeat| {
             since.is_none_or(|since| heard.at > since)
-                && now.duration_since(heard.at) < self.silent_after
+                && now.duration_since(heard.at) < policy.silent_after()
         };
         let heard = self.heard.iter().filter(shows);
         let heard = heard.map(|heard| heard.no_later_than(now));
@@ -47,36 +47,29 @@ impl NodeFacts {
 
     /// Reports whether the machine is alive, or may be: a heartbeat that was not read may be a sign
     /// of life.
-    pub fn may_live(&self, now: Timestamp) -> bool {
-        self.life.is_none() || self.unread().is_some() || !self.signs_of_life(now).is_empty()
+    pub fn may_live(&self, now: Timestamp, policy: &Policy) -> bool {
+        self.unread().is_some() || !self.signs_of_life(now, policy).is_empty()
     }
 
     /// Returns the fencing mark that says that the machine is known to be off; `None` if there is
     /// none. A mark is ignored if the last heartbeat came after it was set, and also while the
     /// machine is alive or may be alive.
-    pub fn fenced(&self, now: Timestamp) -> Option<&str> {
+    pub fn fenced(&self, now: Timestamp, policy: &Policy) -> Option<&str> {
         let heard = self.last_heard().map(|heard| heard.at);
         let mark = self.fenced.iter().find(|mark| mark.stands(heard))?;
-        (!self.may_live(now)).then_some(&mark.mark)
-    }
-
-    /// Returns why a Lease that may be a sign of life could not be read, as a phrase.
-    pub fn unread(&self) -> Option<&Unread> {
-        let life = self.life.as_ref();
-        let others = life.and_then(|life| life.other_leases.as_ref().err());
-        self.unread_lease.as_ref().or(others)
+        (!self.may_live(now, policy)).then_some(&mark.mark)
     }
 
     /// Returns the last known heartbeat of a machine that is known to be silent. `None` if the
     /// silence is not known, or if the machine shows a sign of life. A Lease that could not be read
     /// may contain a heartbeat. Without a lease of its own, nothing shows that the kubelet is
     /// silent.
-    fn silent_since(&self, now: Timestamp) -> Option<Timestamp> {
+    fn silent_since(&self, now: Timestamp, policy: &Policy) -> Option<Timestamp> {
         let is_known = self.ready != Ready::True
             && self.heard_by(SignBy::Lease).is_some()
-            && !self.life.as_ref().is_some_and(|life| life.forbidden)
-            && self.unread().is_none()
-            && self.signs_of_life(now).is_empty();
+            && self.lists_leases != Ok(false)
+            && self.unread_lease.is_none()
+            && self.signs_of_life(now, policy).is_empty();
         let last = self.last_heard().filter(|_| is_known)?;
         Some(last.at)
     }
@@ -87,24 +80,39 @@ impl PodFacts {
     /// grace period. On a silent machine the grace period therefore ends with the last heartbeat
     /// or, if the deletion was requested later, at the request. In every other case the pod is
     /// overdue since its deletion deadline.
-    pub fn overdue_since(&self, node: Option<&NodeFacts>, now: Timestamp) -> Timestamp {
-        let cut = node.filter(|node| node.life.is_some());
-        let cut = cut.and_then(|node| self.grace_cut_at(node, now));
+    pub fn overdue_since(
+        &self,
+        node: Option<&NodeFacts>,
+        now: Timestamp,
+        policy: &Policy,
+    ) -> Timestamp {
+        let cut = node.filter(|node| node.lists_leases.is_ok());
+        let cut = cut.and_then(|node| self.grace_cut_at(node, now, policy));
         cut.unwrap_or(self.deletion_deadline())
     }
 
     /// Returns the moment at which the grace period is cut short, as far as the heartbeats were
     /// read; `None` if it is not cut short.
-    pub(super) fn grace_cut_at(&self, node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
-        let cut = node.silent_since(now)?.max(self.deletion_requested()?);
+    pub(super) fn grace_cut_at(
+        &self,
+        node: &NodeFacts,
+        now: Timestamp,
+        policy: &Policy,
+    ) -> Option<Timestamp> {
+        let silent = node.silent_since(now, policy)?;
+        let cut = silent.max(self.deletion_requested()?);
         Some(cut).filter(|cut| *cut < self.deletion_deadline())
     }
 }
 
 impl ClusterFacts {
+    /// Returns the moment since which `pod` is overdue.
+    pub fn overdue_since(&self, pod: &PodFacts, policy: &Policy) -> Timestamp {
+        pod.overdue_since(self.known_node(pod), self.now, policy)
+    }
+
     /// Returns how long `pod` is overdue; negative before it is overdue.
-    pub fn overdue(&self, pod: &PodFacts) -> SignedDuration {
-        let since = pod.overdue_since(self.known_node(pod), self.now);
-        self.now.duration_since(since)
+    pub fn overdue(&self, pod: &PodFacts, policy: &Policy) -> SignedDuration {
+        self.now.duration_since(self.overdue_since(pod, policy))
     }
 }

@@ -96,12 +96,12 @@ impl Judged {
         policy: &Policy,
     ) -> Vec<Self> {
         let judge = |(pod, storage): (PodFacts, Option<Storage>)| {
-            let case = PodContext::of(facts, policy, &pod, storage.as_ref());
-            let reason = case.decide();
-            let then = case.foreseen().filter(|it| it.clock >= facts.now);
+            let (case, read) = (PodContext::of(facts, policy, &pod), storage.as_ref());
+            let reason = case.decide(read);
+            let then = case.foreseen(read).filter(|it| it.clock >= facts.now);
             let foreseen = then.map(|then| Foreseen {
                 at: then.clock,
-                reason: then.decide(),
+                reason: then.decide(read),
                 limit: None,
             });
             Self {
@@ -205,13 +205,13 @@ impl Plan {
         facts: &ClusterFacts,
         mut pods: Vec<Judged>,
         mut not_evicted: Vec<Judged>,
-        limits: &Limits,
+        (policy, limits): (&Policy, &Limits),
     ) -> Self {
         for pods in [&mut pods, &mut not_evicted] {
             // The UID also orders pods of the same name.
             pods.sort_by_cached_key(|Judged { pod, .. }| {
                 (
-                    pod.overdue_since(facts.known_node(pod), facts.now),
+                    facts.overdue_since(pod, policy),
                     pod.namespace.clone(),
                     natural(&pod.name),
                     pod.uid.clone(),
@@ -223,7 +223,7 @@ impl Plan {
             None => limits_of_zones(&facts.node_counts, limits.max_not_ready_percent),
             Some(_) => BTreeMap::new(),
         };
-        let is_fenced = |node: &&NodeFacts| node.fenced(facts.now).is_some();
+        let is_fenced = |node: &&NodeFacts| node.fenced(facts.now, policy).is_some();
         let fenced = facts.known_nodes().filter(is_fenced);
         let plan = Self {
             pods: Vec::new(),

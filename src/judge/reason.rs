@@ -19,8 +19,8 @@ use super::{
 use crate::{
     codes::codes,
     facts::{
-        Containers, Heartbeat, KubeletSays, Leaf, LeafKind, OptOut, Owner, Quorum, Read, Ready,
-        Skip, Unneeded, Unread,
+        ClaimFacts, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, OptOut, Owner, Quorum,
+        Read, Ready, Skip, Unneeded, Unread,
     },
     words::{Foreign, human_duration, joined, prefixed},
 };
@@ -258,8 +258,8 @@ pub enum Cause {
 }
 
 /// The facts for which a rule lets a pod pass, for `explain`.
-#[derive(Debug, Clone, PartialEq, Display)]
-pub enum Seen {
+#[derive(Display)]
+pub enum Seen<'a> {
     /// The pod mirrors no static pod.
     #[display("It does not carry the annotation kubernetes.io/config.mirror.")]
     NoMirror,
@@ -274,16 +274,16 @@ pub enum Seen {
     NodeUnread,
     /// The node exists.
     #[display("Node {_0} exists.")]
-    NodeExists(String),
+    NodeExists(&'a str),
     /// The node is gone, but finalizers hold the pod.
     #[display("Its node is gone, but the garbage collector cannot remove what finalizers hold.")]
     GoneAndHeld,
     /// The status of the node's `Ready` condition, with its reason.
     #[display("Node {node}'s Ready is {ready}{}.", reason.iter().map(|reason| format!(" ({reason})")).join(""))]
     Ready {
-        node: String,
+        node: &'a str,
         ready: Ready,
-        reason: Option<String>,
+        reason: Option<&'a str>,
     },
     /// The deletion was requested long enough ago.
     #[display("Its deletion was requested {} ago; --reap-older-than is {}.", human_duration(*ago), human_duration(*threshold))]
@@ -295,7 +295,7 @@ pub enum Seen {
     #[display(
         "Node {_0} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it."
     )]
-    NoLeaf(String),
+    NoLeaf(&'a str),
     /// The node, the namespace and the lease were read.
     #[display("The node, the namespace and, where needed, the lease were read.")]
     AllRead,
@@ -313,9 +313,9 @@ pub enum Seen {
         grace_cut: Option<GraceCut>,
     },
     /// The machine's last heartbeat, at `now` no sign of life.
-    #[display("{}", last_heartbeat(heard.as_ref(), *now))]
+    #[display("{}", last_heartbeat(*heard, *now))]
     LastHeard {
-        heard: Option<Heartbeat>,
+        heard: Option<&'a Heartbeat>,
         now: Timestamp,
     },
     /// Nothing shows that the node carries the API server's datastore.
@@ -323,18 +323,18 @@ pub enum Seen {
     NoEtcd,
     /// Enough nodes that may carry the datastore are Ready.
     #[display("Its node may carry the API server's datastore; {_0}, which is a majority.")]
-    EtcdMajority(Arc<Quorum>),
+    EtcdMajority(&'a Quorum),
     /// The node may carry the datastore, and is known to be off by this mark.
     #[display("Its node may carry the API server's datastore, and is known to be off: {_0}.")]
-    EtcdFenced(String),
+    EtcdFenced(&'a str),
     /// Only these finalizers hold the pod, if any, and they are released when it is reaped.
     #[display("{}", released(_0))]
-    Released(Vec<Foreign>),
+    Released(&'a [Foreign]),
     /// None of these PVCs keeps the pod by the rule. The error says that there are too many to look up.
     #[display("{}", none_of(*none, claims))]
     NoTie {
         none: NoTie,
-        claims: Read<Vec<String>>,
+        claims: &'a Read<Vec<ClaimFacts>>,
     },
     /// These PVCs were given up long enough ago.
     #[display("{}", deleted(_0))]
@@ -347,12 +347,12 @@ pub enum Seen {
     NoSecondWriter,
     /// The node is known to be off by this mark.
     #[display("Its node is known to be off: {_0}.")]
-    Fenced(String),
+    Fenced(&'a str),
     /// No kind of these owners is one of `named`.
-    #[display("It belongs to {}; --manual-owner-kind names {}.", owned_by(owners), joined(named, ", ").as_deref().unwrap_or("no kind"))]
+    #[display("It belongs to {}; --manual-owner-kind names {}.", owned_by(owners), joined(*named, ", ").as_deref().unwrap_or("no kind"))]
     OtherOwners {
-        owners: Vec<Foreign>,
-        named: Vec<String>,
+        owners: Vec<&'a Foreign>,
+        named: &'a [String],
     },
 }
 
@@ -384,18 +384,12 @@ pub enum Missing {
     /// The other Leases.
     #[display("the Leases that may name the node or its pods: {_0}")]
     OtherLeases(Unread),
-    /// Gathering did not come to the other Leases.
-    #[display("the Leases that may name the node or its pods were not read")]
-    Life,
     /// Gathering did not come to the storage.
     #[display("its storage was not read")]
     Storage,
     /// Whether anything attaches the pod's disk.
     #[display("whether anything attaches its disk: {_0}")]
     Attachment(Unread),
-    /// A fact of a later step of gathering.
-    #[display("not all that the rules need was read")]
-    LaterStep,
 }
 
 /// Something to remember once the pod is reaped. Its `Display` is a phrase.

@@ -9,17 +9,24 @@ use jiff::SignedDuration;
 
 use super::{
     Policy,
-    context::PodContext,
+    context::{PodContext, Stored},
     reason::{Cause, Missing, NoTie, Note, ReasonCode as Code, Seen},
     same_kind,
-    storage::{disk_of_several, given_up_until, waits_with_a_path},
+    storage::{given_up_until, waits_with_a_path},
     tie::Tie,
 };
-use crate::facts::{Containers, OptOut, Owner, PodFacts, Ready, Unread};
+use crate::facts::{Containers, OptOut, Owner, PodFacts, Ready};
 
 /// The result of a rule: what it saw if it lets the pod pass, or the cause for which it keeps the pod.
 /// A rule that lacks a fact keeps the pod too.
-pub type Finding = Result<Seen, Cause>;
+pub type Finding<'a> = Result<Seen<'a>, Cause>;
+
+/// The function of a rule.
+#[derive(Clone, Copy)]
+pub(super) enum Finder {
+    OfPod(for<'a> fn(&'a PodContext<'a>) -> Finding<'a>),
+    OfStorage(for<'a> fn(&'a Stored<'a>) -> Finding<'a>),
+}
 
 /// A row of the table.
 pub struct Rule {
@@ -27,16 +34,16 @@ pub struct Rule {
     pub gives: &'static [Code],
     /// The question of the rule, as the report shows it.
     pub asks: &'static str,
-    pub(super) finding: fn(&PodContext<'_>) -> Finding,
+    pub(super) finding: Finder,
 }
 
 macro_rules! rules {
-    ($($(#[$about:meta])* $table:ident { $($($gives:ident)|+, $asks:literal => $finding:path;)* })*) => {$(
+    ($($(#[$about:meta])* $table:ident { $($($gives:ident)|+, $asks:literal => $of:ident $finding:path;)* })*) => {$(
         $(#[$about])*
         pub(super) const $table: &[Rule] = &[$(Rule {
             gives: &[$(Code::$gives),+],
             asks: $asks,
-            finding: $finding,
+            finding: Finder::$of($finding),
         }),*];
     )*};
 }
@@ -45,36 +52,36 @@ macro_rules! rules {
 rules! {
     /// They need the nodes, the pods and the namespaces.
     NODE_RULES {
-        MirrorPod, "Is it the mirror of a static pod?" => mirror_pod;
-        OptedOut, "Is the pod, its namespace or its node opted out?" => opted_out;
-        NodeGone, "Is its node gone, with no finalizer left except the Job controller's?" => node_gone;
-        NodeReady, "Is its node Ready?" => node_ready;
-        NotOverdue, "Was its deletion requested less than --reap-older-than ago?" => requested_lately;
-        KosmosLeaf | VirtualNode | EdgeNode | LeafNode, "Is its node a leaf node?" => leaf_node;
-        FactsUnread, "Could a needed fact not be read?" => facts_unread;
+        MirrorPod, "Is it the mirror of a static pod?" => OfPod mirror_pod;
+        OptedOut, "Is the pod, its namespace or its node opted out?" => OfPod opted_out;
+        NodeGone, "Is its node gone, with no finalizer left except the Job controller's?" => OfPod node_gone;
+        NodeReady, "Is its node Ready?" => OfPod node_ready;
+        NotOverdue, "Was its deletion requested less than --reap-older-than ago?" => OfPod requested_lately;
+        KosmosLeaf | VirtualNode | EdgeNode | LeafNode, "Is its node a leaf node?" => OfPod leaf_node;
+        FactsUnread, "Could a needed fact not be read?" => OfPod facts_unread;
         NodeJustFailed,
-            "Has its node been NotReady for less than --reap-older-than?" => node_just_failed;
+            "Has its node been NotReady for less than --reap-older-than?" => OfPod node_just_failed;
     }
 
     /// They also need the signs of life.
     LIFE_RULES {
-        NotOverdue, "Is it overdue by less than --reap-older-than?" => not_overdue;
-        KubeletAlive, "Does its node show a sign of life?" => kubelet_alive;
-        EtcdMember, "May its node carry the API server's datastore, of which fewer nodes are Ready than a majority?" => etcd_member;
+        NotOverdue, "Is it overdue by less than --reap-older-than?" => OfPod not_overdue;
+        KubeletAlive, "Does its node show a sign of life?" => OfPod kubelet_alive;
+        EtcdMember, "May its node carry the API server's datastore, of which fewer nodes are Ready than a majority?" => OfPod etcd_member;
     }
 
-    /// They also need the storage, of a pod that has a node. The reason names each of them that keeps the pod.
+    /// Most of them also need the storage. The reason names each of them that keeps the pod.
     STORAGE_RULES {
-        VolumeUnverified, "Would a PVC that may be wanted go with it?" => claim_goes;
-        LocalVolume | HostPath, "Is its data on the node?" => data_on_node;
-        LocalVolume, "Is its storage out of reach of every other node?" => volume_confined;
-        NotOverdue, "Was a PVC given up too recently?" => given_up_lately;
-        VolumeUnverified, "Is a PVC or its volume unverified?" => volume_unverified;
+        VolumeUnverified, "Would a PVC that may be wanted go with it?" => OfStorage claim_goes;
+        LocalVolume | HostPath, "Is its data on the node?" => OfStorage data_on_node;
+        LocalVolume, "Is its storage out of reach of every other node?" => OfStorage volume_confined;
+        NotOverdue, "Was a PVC given up too recently?" => OfStorage given_up_lately;
+        VolumeUnverified, "Is a PVC or its volume unverified?" => OfStorage volume_unverified;
         SharedDisk,
-            "Could two machines write to its disk, and is its node not fenced?" => shared_disk;
-        Finalizers, "Is it held by finalizers that a delete does not take off?" => finalizers;
+            "Could two machines write to its disk, and is its node not fenced?" => OfStorage shared_disk;
+        Finalizers, "Is it held by finalizers that a delete does not take off?" => OfPod finalizers;
         OwnerKind,
-            "Is the kind of an owner, or of the workload above it, one of --manual-owner-kind?" => owner_kind;
+            "Is the kind of an owner, or of the workload above it, one of --manual-owner-kind?" => OfPod owner_kind;
     }
 }
 
@@ -90,14 +97,14 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
 
 // The rules about nodes and pods.
 
-fn mirror_pod(case: &PodContext<'_>) -> Finding {
+fn mirror_pod<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     if case.pod.mirror {
         return Err(Cause::Mirror);
     }
     Ok(Seen::NoMirror)
 }
 
-fn opted_out(case: &PodContext<'_>) -> Finding {
+fn opted_out<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     let node = case.known().and_then(|node| node.opted_out.as_ref());
     let of_node = node.filter(|skip| skip.holds(case.clock));
     let of_node = of_node.map(|skip| (OptOut::Node, skip));
@@ -110,9 +117,9 @@ fn opted_out(case: &PodContext<'_>) -> Finding {
     }
 }
 
-fn node_gone(case: &PodContext<'_>) -> Finding {
+fn node_gone<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     match &case.node {
-        Ok(Some(node)) => Ok(Seen::NodeExists(node.name.clone())),
+        Ok(Some(node)) => Ok(Seen::NodeExists(&node.name)),
         Err(_) => Ok(Seen::NodeUnread),
         // Finalizers block the deletion of the pod, whoever requests it.
         Ok(None) if case.pod.holding_finalizers(false).next().is_some() => Ok(Seen::GoneAndHeld),
@@ -120,7 +127,7 @@ fn node_gone(case: &PodContext<'_>) -> Finding {
     }
 }
 
-fn node_ready(case: &PodContext<'_>) -> Finding {
+fn node_ready<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     if case.known().is_some_and(|node| node.ready == Ready::True) {
         return Err(Cause::NodeReady);
     }
@@ -128,7 +135,7 @@ fn node_ready(case: &PodContext<'_>) -> Finding {
 }
 
 /// The deletion of a pod is overdue at the earliest from the moment at which it was requested.
-fn requested_lately(case: &PodContext<'_>) -> Finding {
+fn requested_lately<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     let (pod, threshold) = (case.pod, case.policy.reap_older_than);
     let requested = pod.deletion_requested().unwrap_or(pod.deletion_deadline());
     let ago = case.clock.duration_since(requested);
@@ -137,7 +144,7 @@ fn requested_lately(case: &PodContext<'_>) -> Finding {
     }
     let cut = case
         .known()
-        .and_then(|node| pod.grace_cut_at(node, case.now));
+        .and_then(|node| pod.grace_cut_at(node, case.now, case.policy));
     Err(if cut.is_some() && !ago.is_negative() {
         Cause::RequestedLately { ago, threshold }
     } else {
@@ -149,18 +156,18 @@ fn requested_lately(case: &PodContext<'_>) -> Finding {
     })
 }
 
-fn leaf_node(case: &PodContext<'_>) -> Finding {
+fn leaf_node<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     match &case.node {
         Ok(None) => Ok(Seen::Nowhere),
         Err(_) => Ok(Seen::NodeUnread),
         Ok(Some(node)) => match &node.leaf {
             Some(leaf) => Err(Cause::Leaf(leaf.clone())),
-            None => Ok(Seen::NoLeaf(node.name.clone())),
+            None => Ok(Seen::NoLeaf(&node.name)),
         },
     }
 }
 
-fn facts_unread(case: &PodContext<'_>) -> Finding {
+fn facts_unread<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     let Some(node) = case.required_node()? else {
         return Ok(Seen::AllRead);
     };
@@ -177,7 +184,7 @@ fn facts_unread(case: &PodContext<'_>) -> Finding {
     }
 }
 
-fn node_just_failed(case: &PodContext<'_>) -> Finding {
+fn node_just_failed<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     let Some(node) = case.required_node()? else {
         return Ok(Seen::Nowhere);
     };
@@ -206,7 +213,7 @@ fn node_just_failed(case: &PodContext<'_>) -> Finding {
 
 // The rules about signs of life.
 
-fn not_overdue(case: &PodContext<'_>) -> Finding {
+fn not_overdue<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     let threshold = case.policy.reap_older_than;
     let overdue = case.clock.duration_since(case.overdue_since());
     let grace_cut = case.grace_cut_short();
@@ -225,13 +232,10 @@ fn not_overdue(case: &PodContext<'_>) -> Finding {
     })
 }
 
-fn kubelet_alive(case: &PodContext<'_>) -> Finding {
+fn kubelet_alive<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     let Some(node) = case.required_node()? else {
         return Ok(Seen::Nowhere);
     };
-    if !case.has_life() {
-        return Err(Cause::Unread(Missing::Life));
-    }
     let signs = case.signs_of_life(node);
     if !signs.is_empty() {
         // The kubelet's reports are current only while the kubelet reports.
@@ -250,7 +254,7 @@ fn kubelet_alive(case: &PodContext<'_>) -> Finding {
             Err(Cause::Unread(Missing::OtherLeases(why.clone())))
         }
         _ => Ok(Seen::LastHeard {
-            heard: node.last_heard().cloned(),
+            heard: node.last_heard(),
             now: case.clock,
         }),
     }
@@ -258,7 +262,7 @@ fn kubelet_alive(case: &PodContext<'_>) -> Finding {
 
 /// The API server has just renewed leases, so a majority of its datastore writes. If fewer of the nodes that may carry it
 /// are Ready, one of the NotReady machines may be alive and needed.
-fn etcd_member(case: &PodContext<'_>) -> Finding {
+fn etcd_member<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     let Some(node) = case.required_node()? else {
         return Ok(Seen::Nowhere);
     };
@@ -266,10 +270,10 @@ fn etcd_member(case: &PodContext<'_>) -> Finding {
         return Ok(Seen::NoEtcd);
     };
     if quorum.is_met() {
-        return Ok(Seen::EtcdMajority(Arc::clone(quorum)));
+        return Ok(Seen::EtcdMajority(quorum));
     }
-    match node.fenced(case.now) {
-        Some(mark) => Ok(Seen::EtcdFenced(mark.to_owned())),
+    match node.fenced(case.now, case.policy) {
+        Some(mark) => Ok(Seen::EtcdFenced(mark)),
         None => Err(Cause::EtcdMember(Arc::clone(quorum))),
     }
 }
@@ -278,40 +282,29 @@ fn etcd_member(case: &PodContext<'_>) -> Finding {
 
 /// Answers the question of a rule by the ties that `is` selects: `find` answers it if there are any. If
 /// there are `none`, the pod passes.
-fn by_ties(
-    case: &PodContext<'_>,
+fn by_ties<'a>(
+    case: &'a Stored<'a>,
     is: fn(&Tie) -> bool,
     none: NoTie,
-    find: impl FnOnce(Vec<Tie>) -> Finding,
-) -> Finding {
-    let Some(ties) = case.ties()? else {
-        return Ok(Seen::Nowhere);
-    };
-    let ties = ties.iter().filter(|tie| is(tie)).cloned().collect_vec();
-    if !ties.is_empty() {
-        return find(ties);
+    find: impl FnOnce(Vec<Tie>) -> Finding<'a>,
+) -> Finding<'a> {
+    let ties = case.ties().iter().filter(|tie| is(tie));
+    let ties = ties.cloned().collect_vec();
+    if ties.is_empty() {
+        let claims = &case.storage.claims;
+        Ok(Seen::NoTie { none, claims })
+    } else {
+        find(ties)
     }
-    let claims = case.required_storage()?.claims.as_ref();
-    Ok(Seen::NoTie {
-        none,
-        claims: claims
-            .map(|claims| {
-                claims
-                    .iter()
-                    .map(|claim| claim.named.name.clone())
-                    .collect()
-            })
-            .map_err(Unread::clone),
-    })
 }
 
-fn claim_goes(case: &PodContext<'_>) -> Finding {
+fn claim_goes<'a>(case: &'a Stored<'a>) -> Finding<'a> {
     by_ties(case, Tie::goes, NoTie::Goes, |ties| {
         Err(Cause::ClaimsGo(ties))
     })
 }
 
-fn data_on_node(case: &PodContext<'_>) -> Finding {
+fn data_on_node<'a>(case: &'a Stored<'a>) -> Finding<'a> {
     let paths = case.paths_that_keep();
     let pinned = by_ties(case, Tie::is_pinned, NoTie::Pinned, |ties| {
         let paths = paths.to_vec();
@@ -323,64 +316,61 @@ fn data_on_node(case: &PodContext<'_>) -> Finding {
     }
 }
 
-fn volume_confined(case: &PodContext<'_>) -> Finding {
+fn volume_confined<'a>(case: &'a Stored<'a>) -> Finding<'a> {
     by_ties(case, Tie::is_confined, NoTie::Confined, |ties| {
         Err(Cause::Confined(ties))
     })
 }
 
-fn given_up_lately(case: &PodContext<'_>) -> Finding {
+fn given_up_lately<'a>(case: &'a Stored<'a>) -> Finding<'a> {
     let is_given_up = |tie: &Tie| tie.given_up_from().is_some();
     by_ties(
         case,
         is_given_up,
         NoTie::GivenUp,
-        |ties| match given_up_until(&ties).filter(|until| *until > case.clock) {
+        |ties| match given_up_until(&ties).filter(|until| *until > case.case.clock) {
             Some(until) => Err(Cause::GivenUp { ties, until }),
             None => Ok(Seen::GivenUp(ties)),
         },
     )
 }
 
-fn volume_unverified(case: &PodContext<'_>) -> Finding {
+fn volume_unverified<'a>(case: &'a Stored<'a>) -> Finding<'a> {
     let unverified = by_ties(case, Tie::is_unverified, NoTie::Unverified, |ties| {
         Err(Cause::Unverified(ties))
     });
     match unverified {
         Ok(Seen::NoTie {
             claims: Err(why), ..
-        }) => Err(Cause::TooManyClaims(why)),
+        }) => Err(Cause::TooManyClaims(why.clone())),
         unverified => unverified,
     }
 }
 
-fn shared_disk(case: &PodContext<'_>) -> Finding {
-    let Some(node) = case.required_node()? else {
-        return Ok(Seen::Nowhere);
-    };
-    let cause = match disk_of_several(case.pod, node, case.required_storage()?) {
+fn shared_disk<'a>(case: &'a Stored<'a>) -> Finding<'a> {
+    let cause = match case.disk_of_several() {
         Ok(None) => return Ok(Seen::NoSharedDisk),
         _ if case.unneeded().is_some() => return Ok(Seen::NoSecondWriter),
         Ok(Some(disk)) => Cause::SharedDisk(disk),
         Err(why) => Cause::Unread(Missing::Attachment(why)),
     };
-    match node.fenced(case.now) {
-        Some(mark) => Ok(Seen::Fenced(mark.to_owned())),
+    match case.fenced() {
+        Some(mark) => Ok(Seen::Fenced(mark)),
         None => Err(cause),
     }
 }
 
-fn finalizers(case: &PodContext<'_>) -> Finding {
+fn finalizers<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     let has_node = case.required_node()?.is_some();
     let finalizers = case.pod.holding_finalizers(has_node).cloned();
     let finalizers = finalizers.collect_vec();
     if !finalizers.is_empty() {
         return Err(Cause::Finalizers(finalizers));
     }
-    Ok(Seen::Released(case.pod.finalizers.clone()))
+    Ok(Seen::Released(&case.pod.finalizers))
 }
 
-fn owner_kind(case: &PodContext<'_>) -> Finding {
+fn owner_kind<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     let Policy {
         manual_owner_kinds, ..
     } = case.policy;
@@ -407,37 +397,37 @@ fn owner_kind(case: &PodContext<'_>) -> Finding {
             Err(Cause::TooManyOwners(why.clone()))
         }
         None => Ok(Seen::OtherOwners {
-            owners: owners.map(|owner| owner.kind.clone()).collect(),
-            named: manual_owner_kinds.clone(),
+            owners: owners.map(|owner| &owner.kind).collect(),
+            named: manual_owner_kinds,
         }),
     }
 }
 
-/// Returns why a pod that passed all rules is reaped; `None` if its node or its ties are not known.
-pub(super) fn stuck(case: &PodContext<'_>) -> Option<Cause> {
-    let (node, ties) = (case.known()?, case.ties().ok()??);
-    let paths_stay = waits_with_a_path(case.pod).then(|| Note::PathsStay {
-        paths: case.pod.host_paths.clone(),
+/// Returns why a pod that passed all rules is reaped.
+pub(super) fn stuck(case: &Stored<'_>) -> Cause {
+    let (node, pod) = (case.node, case.case.pod);
+    let paths_stay = waits_with_a_path(pod).then(|| Note::PathsStay {
+        paths: pod.host_paths.clone(),
         node: node.name.clone(),
     });
-    let bound = case.pod.bound && case.pod.controller.is_some();
+    let bound = pod.bound && pod.controller.is_some();
     let bound = bound.then(|| Note::Bound(node.name.clone()));
-    let no_controller = case.pod.controller.is_none() && !case.pod.is_orphan;
+    let no_controller = pod.controller.is_none() && !pod.is_orphan;
     let no_controller = no_controller.then_some(Note::NoController);
     let no_spare = node.quorum.clone().filter(|it| it.has_no_spare());
-    let of_claims = ties.iter().filter(|tie| tie.is_noted()).cloned();
+    let of_claims = case.ties().iter().filter(|tie| tie.is_noted()).cloned();
     let notes = of_claims
         .map(Note::Claim)
         .chain(paths_stay)
         .chain(bound)
         .chain(no_controller)
         .chain(no_spare.map(Note::NoSpare));
-    let has_disk = disk_of_several(case.pod, node, case.storage?) != Ok(None);
-    let depends = has_disk || waits_with_a_path(case.pod);
+    let has_disk = case.disk_of_several() != Ok(None);
+    let depends = has_disk || waits_with_a_path(pod);
     let of_pod = case.unneeded().filter(|_| depends);
-    let unneeded = ties.iter().filter_map(Tie::unneeded).chain(of_pod);
-    Some(Cause::Stuck {
+    let unneeded = case.ties().iter().filter_map(Tie::unneeded).chain(of_pod);
+    Cause::Stuck {
         unneeded: unneeded.collect(),
         notes: notes.collect(),
-    })
+    }
 }

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     facts::{
-        AffinityTerm, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, Place, Read, SignBy, Skip,
+        AffinityTerm, ClaimFacts, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, Place, Read,
+        SignBy, Skip,
     },
     words::{Foreign, about, human_duration, joined},
 };
@@ -207,11 +208,14 @@ pub(super) fn without_node(node: Option<&str>) -> String {
 }
 
 /// Says what none of the PVCs does.
-pub(super) fn none_of(none: NoTie, claims: &Read<Vec<String>>) -> String {
+pub(super) fn none_of(none: NoTie, claims: &Read<Vec<ClaimFacts>>) -> String {
     match claims {
         Err(why) => format!("Its PVCs were not looked up: {why}."),
         Ok(claims) if claims.is_empty() => "It uses no PVC.".to_owned(),
-        Ok(claims) => format!("{none}: {}.", claims.join(", ")),
+        Ok(claims) => {
+            let names = claims.iter().map(|claim| &claim.named.name);
+            format!("{none}: {}.", names.format(", "))
+        }
     }
 }
 
@@ -224,7 +228,7 @@ pub(super) fn released(finalizers: &[Foreign]) -> String {
 }
 
 /// Names the kinds of owners, and of the workload above.
-pub(super) fn owned_by(kinds: &[Foreign]) -> String {
+pub(super) fn owned_by(kinds: &[&Foreign]) -> String {
     let kinds = kinds.iter().map(|kind| format!("a {kind}"));
     joined(kinds, " and ").unwrap_or_else(|| "no owner".to_owned())
 }

@@ -10,14 +10,14 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Policy,
-    context::PodContext,
-    reason::{Cause, SharedDisk},
+    context::{PodContext, Stored},
+    reason::SharedDisk,
     tie::{Doubt, Location, Owned, Tie, TieKind, Wanted},
 };
 use crate::{
     facts::{
-        AffinityTerm, ClaimFacts, ClaimState, NodeFacts, Owner, Place, PodFacts, Read, Storage,
-        Unneeded, Unread, VolumeFacts,
+        AffinityTerm, ClaimFacts, ClaimState, NodeFacts, Owner, Place, PodFacts, Read, Unneeded,
+        Unread, VolumeFacts,
     },
     words::Foreign,
 };
@@ -51,27 +51,23 @@ impl Reach {
     }
 }
 
-impl PodContext<'_> {
-    /// Returns the ties between the pod and its PVCs, for a rule that needs them; `None` without a node.
-    pub(super) fn ties(&self) -> Result<Option<&[Tie]>, Cause> {
-        let Some(node) = self.required_node()? else {
-            return Ok(None);
-        };
-        let storage = self.required_storage()?;
-        let ties = self.ties.get_or_init(|| {
-            let claims = storage.claims().iter();
-            claims.flat_map(|claim| self.ties_to(claim, node)).collect()
-        });
-        Ok(Some(ties))
+impl Stored<'_> {
+    /// Returns the ties between the pod and its PVCs.
+    pub(super) fn ties(&self) -> &[Tie] {
+        self.ties.get_or_init(|| {
+            let claims = self.storage.claims().iter();
+            claims.flat_map(|claim| self.ties_to(claim)).collect()
+        })
+    }
+
+    /// Returns the fencing mark of the pod's node, if it stands.
+    pub(super) fn fenced(&self) -> Option<&str> {
+        self.node.fenced(self.case.now, self.case.policy)
     }
 
     /// Returns the ties between the pod and one of its PVCs: why the PVC is deleted with the pod, if it
     /// is, and how its data ties the pod to the node, if it does.
-    pub(super) fn ties_to(
-        &self,
-        claim: &ClaimFacts,
-        node: &NodeFacts,
-    ) -> impl Iterator<Item = Tie> {
+    fn ties_to(&self, claim: &ClaimFacts) -> impl Iterator<Item = Tie> {
         let retained = is_retained(claim);
         let volume = match &claim.read.state {
             ClaimState::Bound(volume) => Some(&volume.name),
@@ -79,7 +75,7 @@ impl PodContext<'_> {
             ClaimState::Unread(_) | ClaimState::Absent => None,
         };
         let going = self.why_it_goes(claim);
-        let data = self.tie_by_data(claim, node, going.as_ref());
+        let data = self.tie_by_data(claim, going.as_ref());
         let (pvc, volume) = (claim.named.name.clone(), volume.cloned());
         let kinds = [going, data].into_iter().flatten();
         kinds.map(move |kind| Tie {
@@ -125,8 +121,8 @@ impl PodContext<'_> {
 
     /// Returns why a PVC that the pod owns may be wanted, by the `StatefulSet` that controls the pod.
     fn wanted_by_set(&self) -> Owned {
-        match self.storage.and_then(|it| it.set.as_ref()) {
-            _ if self.pod.stateful_set().is_none() => Owned::WithoutSet,
+        match &self.storage.set {
+            _ if self.case.pod.stateful_set().is_none() => Owned::WithoutSet,
             Some(Ok(_)) => Owned::SetWantsPod,
             Some(Err(why)) => Owned::SetUnread(why.clone()),
             None => Owned::SetNotRead,
@@ -138,20 +134,16 @@ impl PodContext<'_> {
     /// still be set to `Retain`. `None` for any other PVC.
     fn given_up_from(&self, claim: &ClaimFacts) -> Option<Timestamp> {
         let at = claim.read.deletion?;
-        let since = self.known()?.not_ready_since(self.now)?;
-        let from = at.saturating_add(self.policy.given_up_after()).ok()?;
+        let since = self.node.not_ready_since(self.case.now)?;
+        let given_up_after = self.case.policy.given_up_after();
+        let from = at.saturating_add(given_up_after).ok()?;
         (at > since && claim.read.finalizers.is_empty()).then_some(from)
     }
 
-    /// Returns how the data of the PVC `claim` ties the pod to `node`; `None` if it does not. `going`
+    /// Returns how the data of the PVC `claim` ties the pod to its node; `None` if it does not. `going`
     /// is why the PVC goes with the pod: nobody misses the data of the pod's own generic ephemeral
     /// volume, or of a PVC that was given up.
-    fn tie_by_data(
-        &self,
-        claim: &ClaimFacts,
-        node: &NodeFacts,
-        going: Option<&TieKind>,
-    ) -> Option<TieKind> {
+    fn tie_by_data(&self, claim: &ClaimFacts, going: Option<&TieKind>) -> Option<TieKind> {
         let volume = match &claim.read.state {
             ClaimState::Unread(why) => {
                 return Some(TieKind::Unverified(Doubt::Unread(why.clone())));
@@ -173,7 +165,7 @@ impl PodContext<'_> {
             storage: storage.clone(),
             affinity: affinity.clone(),
         };
-        match (volume_reach(claim, volume, node), self.unneeded()) {
+        match (volume_reach(claim, volume, self.node), self.unneeded()) {
             (Reach::Pinned | Reach::Confined, Some(why)) => Some(TieKind::Unneeded {
                 why,
                 goes: claim.owned || claim.read.deletion.is_some(),
@@ -194,19 +186,16 @@ impl PodContext<'_> {
 
     /// Reports whether a verdict depends on the CSI drivers.
     pub fn needs_drivers(&self) -> bool {
-        let node = self.known().filter(|node| node.fenced(self.now).is_none());
-        let (Some(node), Some(storage)) = (node, self.storage) else {
-            return false;
-        };
-        disk_of_several(self.pod, node, storage).is_err()
+        self.fenced().is_none() && self.disk_of_several().is_err()
     }
 
     /// Lists the node's paths that the pod may write to and that keep the pod. Kubernetes replaces
     /// the pods of a Deployment at the eviction, but those of a `StatefulSet` only once they are
     /// deleted; so do the controllers of other projects.
     pub(super) fn paths_that_keep(&self) -> &[Foreign] {
-        if waits_with_a_path(self.pod) && self.unneeded().is_none() && !self.pod.bound {
-            &self.pod.host_paths
+        let pod = self.case.pod;
+        if waits_with_a_path(pod) && self.unneeded().is_none() && !pod.bound {
+            &pod.host_paths
         } else {
             &[]
         }
@@ -214,7 +203,7 @@ impl PodContext<'_> {
 
     /// Reports whether a PVC goes with the pod that may be wanted, and whose deletion nobody requested.
     pub fn fears_for_a_claim(&self) -> bool {
-        let mut claims = self.storage.iter().flat_map(|storage| storage.claims());
+        let mut claims = self.storage.claims().iter();
         claims.any(|claim| self.fears_for(claim))
     }
 
@@ -225,21 +214,76 @@ impl PodContext<'_> {
     /// Reports whether a verdict depends on the `StatefulSet` that controls the pod, as the one that
     /// may want the pod again.
     pub fn needs_set(&self) -> bool {
-        let node = self.known().filter(|_| self.pod.stateful_set().is_some());
-        let (Some(node), Some(storage)) = (node, self.storage) else {
-            return false;
-        };
+        let pod = self.case.pod;
         let depends = |claim: &ClaimFacts| {
-            let is_local = |volume| volume_reach(claim, volume, node).is_local();
+            let is_local = |volume| volume_reach(claim, volume, self.node).is_local();
             self.fears_for(claim)
                 || !is_temporary(self.why_it_goes(claim).as_ref())
                     && claim.read.volume().is_some_and(is_local)
         };
-        let is_fenced = node.fenced(self.now).is_some();
-        let may_have_disk = || disk_of_several(self.pod, node, storage) != Ok(None);
-        waits_with_a_path(self.pod) && !self.pod.bound
-            || !is_fenced && may_have_disk()
-            || storage.claims().iter().any(depends)
+        let waits = waits_with_a_path(pod) && !pod.bound;
+        let may_share = || self.fenced().is_none() && self.disk_of_several() != Ok(None);
+        pod.stateful_set().is_some()
+            && (waits || may_share() || self.storage.claims().iter().any(depends))
+    }
+
+    /// Returns the disk that several machines could write to at once. A volume on the node itself has no
+    /// second machine, although nothing attaches it.
+    pub(super) fn disk_of_several(&self) -> Read<Option<SharedDisk>> {
+        let Self {
+            case: PodContext { pod, .. },
+            node,
+            storage,
+            ..
+        } = self;
+        let mut unread = Ok(None);
+        for claim in storage.claims() {
+            let Some(its) = claim.read.volume() else {
+                continue;
+            };
+            if volume_reach(claim, its, node).is_local() {
+                continue;
+            }
+            let (pvc, volume) = (claim.named.name.clone(), its.name.clone());
+            if its.shared_disk {
+                return Ok(Some(SharedDisk::RawBlock { pvc }));
+            }
+            if let Some(kind) = its.disk
+                && !claim.named.read_only
+            {
+                return Ok(Some(SharedDisk::Network { pvc, volume, kind }));
+            }
+            if let Some(driver) = its.driver.clone().filter(|_| claim.not_let_go) {
+                return Ok(Some(SharedDisk::NotLetGo {
+                    pvc,
+                    volume,
+                    driver,
+                }));
+            }
+            match (its.driver.clone(), &claim.attaches) {
+                (Some(driver), Some(Ok(false))) => {
+                    return Ok(Some(SharedDisk::Unattached {
+                        pvc,
+                        volume,
+                        driver,
+                    }));
+                }
+                (_, Some(Err(why))) => unread = Err(why.clone()),
+                _ => {}
+            }
+        }
+        let of_pod = pod.own_disk.clone().map(SharedDisk::OfPod);
+        let is_machine = |Owner { kind, name }: &&Owner| {
+            kind.ends_with(VIRTUAL_MACHINE) || &**kind == "Pod" && name.starts_with(LAUNCHER_PREFIX)
+        };
+        let of_machine = || {
+            let machine = pod.owners().find(is_machine)?;
+            Some(SharedDisk::VirtualMachine(machine.name.clone()))
+        };
+        match of_pod.or_else(of_machine) {
+            None => unread,
+            found => Ok(found),
+        }
     }
 }
 
@@ -340,63 +384,6 @@ fn names_only(term: &AffinityTerm, node: &NodeFacts) -> bool {
 /// Returns the time until which PVCs that were given up keep the pod; `None` if there are none.
 pub(super) fn given_up_until(ties: &[Tie]) -> Option<Timestamp> {
     ties.iter().filter_map(Tie::given_up_from).max()
-}
-
-/// Returns the disk that several machines could write to at once. A volume on the node itself has no
-/// second machine, although nothing attaches it.
-pub(super) fn disk_of_several(
-    pod: &PodFacts,
-    node: &NodeFacts,
-    storage: &Storage,
-) -> Read<Option<SharedDisk>> {
-    let mut unread = Ok(None);
-    for claim in storage.claims() {
-        let Some(its) = claim.read.volume() else {
-            continue;
-        };
-        if volume_reach(claim, its, node).is_local() {
-            continue;
-        }
-        let (pvc, volume) = (claim.named.name.clone(), its.name.clone());
-        if its.shared_disk {
-            return Ok(Some(SharedDisk::RawBlock { pvc }));
-        }
-        if let Some(kind) = its.disk
-            && !claim.named.read_only
-        {
-            return Ok(Some(SharedDisk::Network { pvc, volume, kind }));
-        }
-        if let Some(driver) = its.driver.clone().filter(|_| claim.not_let_go) {
-            return Ok(Some(SharedDisk::NotLetGo {
-                pvc,
-                volume,
-                driver,
-            }));
-        }
-        match (its.driver.clone(), &claim.attaches) {
-            (Some(driver), Some(Ok(false))) => {
-                return Ok(Some(SharedDisk::Unattached {
-                    pvc,
-                    volume,
-                    driver,
-                }));
-            }
-            (_, Some(Err(why))) => unread = Err(why.clone()),
-            _ => {}
-        }
-    }
-    let of_pod = pod.own_disk.clone().map(SharedDisk::OfPod);
-    let is_machine = |Owner { kind, name }: &&Owner| {
-        kind.ends_with(VIRTUAL_MACHINE) || &**kind == "Pod" && name.starts_with(LAUNCHER_PREFIX)
-    };
-    let of_machine = || {
-        let machine = pod.owners().find(is_machine)?;
-        Some(SharedDisk::VirtualMachine(machine.name.clone()))
-    };
-    match of_pod.or_else(of_machine) {
-        None => unread,
-        found => Ok(found),
-    }
 }
 
 /// The end of the kind that owns a virtual machine's pods, of `KubeVirt` and of programs built on it.

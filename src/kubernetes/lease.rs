@@ -14,7 +14,7 @@ use serde::{
 use super::Shared;
 use super::meta::{HOSTNAME, Malformed, Meta, Written, cut};
 use crate::{
-    facts::{Heartbeat, Life, NodeFacts, Read, Renewal, SignBy},
+    facts::{Heartbeat, NodeFacts, Read, Renewal, SignBy},
     selector::{MAX_NAME_CHARS, NodeSelectors},
     words::Foreign,
 };
@@ -324,10 +324,12 @@ impl Holders {
     /// Adds the heartbeats that the other Leases of a node show, as known at `now`. Some of `leases`
     /// may speak for other nodes.
     pub fn hear(&self, node: &mut NodeFacts, leases: Read<Option<Vec<RawLease>>>, now: Timestamp) {
-        let forbidden = node.life.as_ref().is_some_and(|life| life.forbidden);
         let own = |lease: &RawLease| self.of(lease).contains(node.name.as_str());
-        let (other_leases, heard) = match leases {
-            Err(unread) => (Err(unread), Vec::new()),
+        let heard = match leases {
+            Err(unread) => {
+                node.lists_leases = Err(unread);
+                Vec::new()
+            }
             // Anyone who may write Leases can thereby keep a node's pods, but cannot make a run
             // fail.
             Ok(None) => {
@@ -337,20 +339,13 @@ impl Holders {
                     at: now,
                     what: Some(what.to_owned()),
                 };
-                (Ok(()), vec![heard])
+                vec![heard]
             }
             Ok(Some(leases)) => {
                 let own = leases.iter().filter(|lease| own(lease));
-                (
-                    Ok(()),
-                    own.filter_map(|lease| lease.heard_of_holder(now)).collect(),
-                )
+                own.filter_map(|lease| lease.heard_of_holder(now)).collect()
             }
         };
-        node.life = Some(Life {
-            other_leases,
-            forbidden,
-        });
         node.hear(heard);
     }
 }

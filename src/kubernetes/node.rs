@@ -16,7 +16,7 @@ use super::{
 use crate::{
     facts::{
         Counts, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE,
-        Read, Ready, Roles, Room, SignBy, Taint, ZONE_LABELS, Zone, not_ready_since,
+        Read, Ready, Roles, Room, SignBy, Taint, Unread, ZONE_LABELS, Zone, not_ready_since,
     },
     judge::Policy,
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
@@ -521,11 +521,10 @@ impl NodeObjects {
             tainted_since,
             hostname,
             zone: node.zone(),
-            silent_after: policy.silent_after(),
             heard: Vec::new(),
             renewed: lease.and_then(RawLease::renewal),
             unread_lease: own.as_ref().err().cloned(),
-            life: None,
+            lists_leases: Err(Unread("they were not looked up".to_owned())),
             quorum: None,
             fenced: node.fenced(&policy.node_selectors, now),
             out_of_service: node.is_out_of_service(),
@@ -553,11 +552,11 @@ impl NodeObjects {
         let now = self.now;
         let mut facts = self.into_facts(policy)?;
         facts.hear(judged.heard.iter().cloned());
-        facts.life.clone_from(&judged.life);
+        facts.lists_leases.clone_from(&judged.lists_leases);
         facts.quorum.clone_from(&judged.quorum);
         // The other Leases stay unread if they could not be read when the node was judged.
         if let Some((holders, leases)) = leases
-            && judged.other_leases_were_read()
+            && judged.lists_leases.is_ok()
         {
             holders.hear(&mut facts, leases, now);
         }

@@ -337,7 +337,7 @@ impl Turn<'_> {
         // rules keep the pod.
         let storage = self.judged.storage.as_ref();
         let storage = storage.filter(|_| again.claim_names == pod.claim_names);
-        let reason = PodContext::new(*now, policy, Ok(Some(&node)), &again, storage).decide();
+        let reason = PodContext::new(*now, policy, Ok(Some(&node)), &again).decide(storage);
         if reason.verdict() == Verdict::Reap {
             Ok(again)
         } else {

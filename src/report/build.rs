@@ -174,7 +174,9 @@ fn node(survey: &Survey<'_>, node: &NodeView<'_>) -> Option<NodeEntry> {
         since: node.since,
         signs_of_life: node.signs_of_life.clone(),
         last_heard: node.last_heard.clone(),
-        fenced: known.fenced(survey.now).map(str::to_owned),
+        fenced: known
+            .fenced(survey.now, &survey.settings.policy)
+            .map(str::to_owned),
         out_of_service: known.out_of_service,
         leaf_marks: leaf.collect(),
         ..entry

@@ -385,7 +385,7 @@ fn with_copies(pods: &Pods<'_>) -> String {
 
 /// Says which data is at risk, by name, the worst first. Each sentence names the field that proves it in a comment.
 pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
-    let at_risk = |risk| survey.select(|pod| pod.risk(survey.now) == Some(risk));
+    let at_risk = |risk| survey.select(|pod| pod.risk(survey) == Some(risk));
     let names = with_copies;
     let plain = |pods: &Pods<'_>| pods.0.iter().map(|pod| pod.name()).join(", ");
     let times = |one: u64, other: u64| u128::from(one) * u128::from(other);
@@ -410,7 +410,7 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let given_up = times.min().zip(survey.select(is_given_up));
     let others = survey.select(|pod| pod.is_local() && pod.damage == Damage::ManyReady);
     let is_counted = |pod: &PodView<'_>| {
-        let is_said = pod.risk(survey.now).is_some();
+        let is_said = pod.risk(survey).is_some();
         let is_left = pod.fate == Verdict::Leave && !pod.hangs();
         !is_left && !is_said && pod.effect != Effect::Leftover
     };
@@ -420,7 +420,7 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let is_unread = |pod: &PodView<'_>| {
         let claims = pod.judged.pod.claim_names.as_ref();
         let uses_claims = claims.map_or(true, |all| !all.is_empty());
-        let is_live = pod.risk(survey.now) == Some(Risk::StillRuns);
+        let is_live = pod.risk(survey) == Some(Risk::StillRuns);
         let is_left = pod.fate == Verdict::Leave || is_live;
         pod.is_on_dead_machine() && !is_left && pod.judged.storage.is_none() && uses_claims
     };

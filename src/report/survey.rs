@@ -18,8 +18,8 @@ use crate::{
     },
     history::{Noted, RememberedNode, RememberedSet},
     judge::{
-        Effect, Evaluation, Foreseen, Judged, Limit, Note, PodContext, Reason, ReasonCode, Tie,
-        TieKind, Verdict, is_attached,
+        Effect, Evaluation, Foreseen, Judged, Limit, Note, PodContext, Policy, Reason, ReasonCode,
+        Tie, TieKind, Verdict, is_attached,
     },
     outcome::{Outcome, OutcomeCode, Trace},
     selector::Target,
@@ -437,7 +437,7 @@ impl<'a> Survey<'a> {
     /// Returns what each rule saw of the pod.
     pub fn rules(&self, judged: &Judged) -> Vec<Evaluation> {
         let (facts, policy) = (&self.run.facts, &self.settings.policy);
-        PodContext::of(facts, policy, &judged.pod, judged.storage.as_ref()).evaluate()
+        PodContext::of(facts, policy, &judged.pod).evaluate(judged.storage.as_ref())
     }
 
     /// Lists the pods that the report is about: all, or the one that somebody asked about, unless a filter leaves it out.
@@ -532,10 +532,10 @@ impl<'a> NodeView<'a> {
         let read = facts.nodes[name].as_ref();
         let known = read.ok().and_then(Option::as_ref);
         let heard = known.and_then(NodeFacts::last_heard);
-        let now = facts.now;
+        let (now, policy) = (facts.now, &run.settings.policy);
         let pods = places.iter().map(|place| &all[*place]);
         let state = match read {
-            Ok(Some(node)) => State::of(node, now),
+            Ok(Some(node)) => State::of(node, now, policy),
             Err(_) => Some(State::Unread),
             Ok(None) => {
                 let mut pods = pods.clone();
@@ -553,7 +553,7 @@ impl<'a> NodeView<'a> {
             state,
             since: known.and_then(|node| node.not_ready_since(now)),
             last_heard: heard.map(|heard| heard.no_later_than(now)),
-            signs_of_life: known.map_or_else(Vec::new, |node| node.signs_of_life(now)),
+            signs_of_life: known.map_or_else(Vec::new, |node| node.signs_of_life(now, policy)),
             held,
             was_acted_on,
             was_acted_on_earlier: earlier(run, name).next().is_some(),
@@ -664,7 +664,7 @@ impl<'a> PodView<'a> {
             attached,
             second_writer,
             returns: is_kept && judged.unneeded().is_none() && pod.controller.is_some(),
-            overdue: facts.overdue(pod),
+            overdue: facts.overdue(pod, &run.settings.policy),
             note: note(facts, judged),
             hang: Hang::of(facts, pod).filter(|_| is_evicted),
             fate_code: foreseen.map_or_else(|| judged.code(), |_| reason.code()),
@@ -741,10 +741,12 @@ impl<'a> PodView<'a> {
     }
 
     /// Returns what can happen to its data; `None` if nothing is known to.
-    pub fn risk(&self, now: Timestamp) -> Option<Risk> {
+    pub fn risk(&self, survey: &Survey<'_>) -> Option<Risk> {
+        let (now, policy) = (survey.now, &survey.settings.policy);
         let is_live = [ReasonCode::KubeletAlive, ReasonCode::EtcdMember].contains(&self.fate_code);
         let is_unverified = self.reason.asks.contains(&ReasonCode::VolumeUnverified);
-        let is_off = |node: &NodeFacts| node.ready == Ready::True || node.fenced(now).is_some();
+        let is_off =
+            |node: &NodeFacts| node.ready == Ready::True || node.fenced(now, policy).is_some();
         // What a limit holds can move later.
         let moves = self.reason.verdict() == Verdict::Reap
             && self.trace != Some(Trace::Untouched)
@@ -793,7 +795,7 @@ impl<'a> PodView<'a> {
 
 impl<'a> State<'a> {
     /// Returns the state of a node; `None` if it is Ready.
-    fn of(node: &'a NodeFacts, now: Timestamp) -> Option<Self> {
+    fn of(node: &'a NodeFacts, now: Timestamp, policy: &Policy) -> Option<Self> {
         Some(if node.ready == Ready::True {
             return None;
         } else if let Some(leaf) = &node.leaf {
@@ -801,11 +803,11 @@ impl<'a> State<'a> {
                 LeafKind::Kosmos => Self::Kosmos(leaf.cluster.as_deref()),
                 _ => Self::Leaf,
             }
-        } else if !node.signs_of_life(now).is_empty() {
+        } else if !node.signs_of_life(now, policy).is_empty() {
             Self::Alive(node.kubelet_says.filter(|_| node.ready == Ready::False))
-        } else if node.may_live(now) {
+        } else if node.may_live(now, policy) {
             Self::NotLookedAt
-        } else if let Some(mark) = node.fenced(now) {
+        } else if let Some(mark) = node.fenced(now, policy) {
             Self::Fenced(mark)
         } else if node.quorum.as_ref().is_some_and(|it| !it.is_met()) {
             Self::NeededMember
@@ -887,7 +889,7 @@ fn may_taint<'p, 'a: 'p>(
         .opted_out
         .as_ref()
         .is_some_and(|skip| skip.holds(facts.now));
-    if node.may_live(facts.now) || node.out_of_service || is_opted_out {
+    if node.may_live(facts.now, policy) || node.out_of_service || is_opted_out {
         return Err(NoTaint::State);
     }
     if !run.settings.namespaces.selects_all() {
@@ -901,7 +903,7 @@ fn may_taint<'p, 'a: 'p>(
         code,
     };
     let forbids = |pod: &PodFacts, storage: Option<&Storage>| {
-        let cause = PodContext::of(facts, policy, pod, storage).forbids_taint()?;
+        let cause = PodContext::of(facts, policy, pod).forbids_taint(storage)?;
         Some(why_not(pod, cause.code()))
     };
     let judged = pods.filter_map(|PodView { judged, .. }| {

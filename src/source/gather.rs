@@ -62,7 +62,8 @@ pub async fn gather(reader: &Reader<'_, impl Api>, asked: Option<PodFacts>) -> R
     run.read_pods(asked).await?;
 
     // 3. Signs of life, the clock and the breaker's count, if anything may be reaped, now or in what is foreseen.
-    if !run.pods.iter().any(|pod| run.goes_on(pod)) {
+    let needs_life = |pod: &PodFacts| run.is_asked(pod) || run.judged(pod).needs_life();
+    if !run.pods.iter().any(needs_life) {
         return Ok(run.gathered(Vec::new(), None).await);
     }
     let leases = run.read_life().await;
@@ -143,14 +144,8 @@ impl<'a, A: Api> Gathering<'a, A> {
     }
 
     /// Judges a pod by what was read so far.
-    pub fn judged<'b>(&'b self, pod: &'b PodFacts, storage: Option<&'b Storage>) -> PodContext<'b> {
-        PodContext::of(&self.facts, &self.reader.settings.policy, pod, storage)
-    }
-
-    /// Reports whether no table whose facts were read so far keeps the pod: the first one before step 3, the first two
-    /// before step 4.
-    pub fn goes_on(&self, pod: &PodFacts) -> bool {
-        self.is_asked(pod) || self.judged(pod, None).goes_on()
+    pub fn judged<'b>(&'b self, pod: &'b PodFacts) -> PodContext<'b> {
+        PodContext::of(&self.facts, &self.reader.settings.policy, pod)
     }
 
     /// Lists the known nodes that are NotReady.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{OtherLeases, gather::Gathering, reader::Pods};
 use crate::{
     cluster::{Api, StatusKind},
-    facts::{Counts, Life, NodeCounts, NodeFacts, PodsOf, Quorum, Read, Ready, Unread},
+    facts::{Counts, NodeCounts, NodeFacts, PodsOf, Quorum, Read, Ready, Unread},
     judge::MAX_NODES_IGNORED,
     kubernetes::{Holders, LeasesByNode, NodeRow, RawNode, StaticPods},
     words::natural,
@@ -100,10 +100,7 @@ impl<A: Api> Gathering<'_, A> {
                     Ok(own.unwrap_or(Some(Vec::new())))
                 }
             };
-            node.life = Some(Life {
-                other_leases: Ok(()),
-                forbidden,
-            });
+            node.lists_leases = Ok(!forbidden);
             holders.hear(node, own, now);
         }
     }

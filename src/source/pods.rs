@@ -76,7 +76,8 @@ impl<A: Api> Gathering<'_, A> {
         if !reader.settings.all {
             let mut pods = mem::take(&mut self.pods);
             // A source that shows these pods at no cost lists them too; one that hangs for long is named.
-            let hangs = |pod: &PodFacts| self.of_all && self.facts.overdue(pod) >= HANGS;
+            let policy = &reader.settings.policy;
+            let hangs = |pod: &PodFacts| self.of_all && self.facts.overdue(pod, policy) >= HANGS;
             pods.retain(|pod| self.is_asked(pod) || !self.facts.on_ready_node(pod) || hangs(pod));
             self.pods = pods;
         }

@@ -275,8 +275,9 @@ impl Saved {
             now: self.now,
         };
         let facts = objects.into_facts(policy);
-        let lives =
-            |node: NodeFacts| node.ready == Ready::True || !node.signs_of_life(self.now).is_empty();
+        let lives = |node: NodeFacts| {
+            node.ready == Ready::True || !node.signs_of_life(self.now, policy).is_empty()
+        };
         facts.is_ok_and(lives)
     }
 

@@ -11,7 +11,7 @@ use crate::{
         Attached, ClaimFacts, ClaimName, ClaimRead, ClaimState, Owner, PodFacts, Read, SetFacts,
         Storage, Unread, VolumeFacts,
     },
-    judge::terms,
+    judge::{Stored, terms},
     kubernetes::{RawDriver, RawStatefulSet},
     selector::is_name,
 };
@@ -34,7 +34,8 @@ impl<A: Api> Gathering<'_, A> {
         // Only the pod that `explain` asks about can lack a known node here.
         let pods = std::mem::take(&mut self.pods);
         let (mut due, kept) = pods.into_iter().partition::<Vec<_>, _>(|pod| {
-            self.goes_on(pod) && self.facts.known_node(pod).is_some()
+            let goes_on = self.is_asked(pod) || self.judged(pod).needs_storage();
+            goes_on && self.facts.known_node(pod).is_some()
         });
         self.pods = kept;
         let claims = self.share_out_claims(&mut due);
@@ -91,7 +92,7 @@ impl<A: Api> Gathering<'_, A> {
         let reader = self.reader;
         let mut all = due.iter();
         let needs_drivers =
-            all.any(|(pod, storage)| self.judged(pod, Some(storage)).needs_drivers());
+            all.any(|(pod, storage)| self.asks(pod, storage, |it| it.needs_drivers()));
         let volumes = due.iter().flat_map(|(_, storage)| storage.volumes());
         let asked = volumes.flat_map(terms).cloned().collect::<BTreeSet<_>>();
         let (nodes, detached) = tokio::join!(
@@ -124,7 +125,7 @@ impl<A: Api> Gathering<'_, A> {
     async fn read_sets(&self, due: &mut [(PodFacts, Storage)]) {
         let reader = self.reader;
         let needs_set =
-            |(pod, storage): &&(PodFacts, Storage)| self.judged(pod, Some(storage)).needs_set();
+            |(pod, storage): &&(PodFacts, Storage)| self.asks(pod, storage, |it| it.needs_set());
         let (on_sets, others) = due.iter().partition::<Vec<_>, _>(needs_set);
         let mut counted = BTreeMap::<_, usize>::new();
         let others = others.into_iter().filter(|(pod, _)| {
@@ -153,12 +154,18 @@ impl<A: Api> Gathering<'_, A> {
             // If the StatefulSet could not be read, a pod with local data needs you, and its reason says so. It is an
             // error of the run only if a PVC that may be wanted would go with the pod.
             if let Err(unread) = set
-                && self.judged(pod, Some(storage)).fears_for_a_claim()
+                && self.asks(pod, storage, |it| it.fears_for_a_claim())
             {
                 let (namespace, name) = key;
                 reader.failed(format_args!("StatefulSet {namespace}/{name}"), unread);
             }
         }
+    }
+
+    /// Asks a question about a pod with the storage that was read so far.
+    fn asks(&self, pod: &PodFacts, storage: &Storage, question: fn(&Stored<'_>) -> bool) -> bool {
+        let case = self.judged(pod);
+        case.stored(storage).is_some_and(|it| question(&it))
     }
 
     /// Gives each namespace its share of the PVCs to be read, and returns these PVCs: first those of the
@@ -167,16 +174,11 @@ impl<A: Api> Gathering<'_, A> {
     fn share_out_claims(&self, due: &mut [PodFacts]) -> Vec<Key> {
         // Pods that are only foreseen take no due pod's place.
         let rank = |pod: &PodFacts| {
-            let is_due = self.judged(pod, None).judge().is_none();
+            let is_due = self.judged(pod).is_due_so_far();
             (!self.is_asked(pod), !is_due)
         };
-        let facts = &self.facts;
-        due.sort_by_cached_key(|pod| {
-            (
-                rank(pod),
-                pod.overdue_since(facts.known_node(pod), facts.now),
-            )
-        });
+        let (facts, policy) = (&self.facts, &self.reader.settings.policy);
+        due.sort_by_cached_key(|pod| (rank(pod), facts.overdue_since(pod, policy)));
         let mut turns = BTreeMap::new();
         due.sort_by_cached_key(|pod| {
             let turn = turns.entry(pod.namespace.clone()).or_insert(0_usize);
