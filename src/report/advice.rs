@@ -791,20 +791,21 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
 /// Sorts advice, and joins the same about several pods or nodes.
 fn joined_up<'a>(all: impl Iterator<Item = Advice<'a>>) -> Vec<Advice<'a>> {
     let sorted = all.sorted_by(|a, b| (&a.what, a.apart).cmp(&(&b.what, b.apart)));
-    let joined = sorted.coalesce(|mut first, other| {
-        if (&first.what, first.apart) != (&other.what, other.apart) {
-            return Err((first, other));
+    let mut joined: Vec<Advice<'_>> = Vec::new();
+    for advice in sorted {
+        match joined.last_mut() {
+            Some(first) if (&first.what, first.apart) == (&advice.what, advice.apart) => {
+                first.pods.0.extend(advice.pods.0);
+                first.nodes.0.extend(advice.nodes.0);
+                first.is_pressing |= advice.is_pressing;
+            }
+            _ => joined.push(advice),
         }
-        first.pods.0.extend(other.pods.0);
-        first.nodes.0.extend(other.nodes.0);
-        first.is_pressing |= other.is_pressing;
-        Ok(first)
-    });
-    let joined = joined.map(|advice| Advice {
-        nodes: Nodes::of(advice.nodes.0),
-        ..advice
-    });
-    joined.collect()
+    }
+    for advice in &mut joined {
+        advice.nodes = Nodes::of(std::mem::take(&mut advice.nodes.0));
+    }
+    joined
 }
 
 /// Lists what to do about the limits, the history, and what was not read.

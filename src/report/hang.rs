@@ -55,7 +55,7 @@ pub enum Hang<'a> {
     #[display("It ends by itself until {}: that is its grace period, which a preStop hook can double, and the time to kill it.", clock(*_0))]
     Ending(Timestamp),
     /// What holds it, and who set it.
-    #[display("{}", held_by(finalizer, prefixed(", set by ", *by)))]
+    #[display("{}", held_by(finalizer, &prefixed(", set by ", *by)))]
     Finalizer {
         finalizer: &'a Foreign,
         by: Option<&'a Foreign>,
@@ -64,7 +64,7 @@ pub enum Hang<'a> {
     Other(HangCode),
 }
 
-fn held_by(finalizer: &str, by: String) -> String {
+fn held_by(finalizer: &str, by: &str) -> String {
     match finalizer {
         JOB_TRACKING => format!("Finalizer {JOB_TRACKING} holds it: the Job controller has not counted the pod. A webhook can refuse its update, or the Job is gone."),
         FOREGROUND => "Finalizer foregroundDeletion holds it: the garbage collector waits until what the pod owns is gone.".to_owned(),

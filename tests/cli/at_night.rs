@@ -454,7 +454,7 @@ async fn a_taint_that_was_left_is_the_first_step() {
             .history()
             .cloned()
             .expect("it is there");
-        let data = map["data"].as_object().map_or(0, |data| data.len());
+        let data = map["data"].as_object().map_or(0, serde_json::Map::len);
         assert_eq!(data, notes, "{of_node}: {map}");
         history = Some(map);
     }
