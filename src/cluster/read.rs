@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::{
     About, Api, Cluster, Failure, Listed, MAX_BODY_BYTES, Of, StatusKind,
@@ -15,7 +14,7 @@ use crate::{
     exit::CouldNotRun,
     facts::{PodsOf, Uid},
     kubernetes::{Kind, Malformed, RawList, RawPod, RawTable, Row},
-    selector::{NamespaceFilter, is_name},
+    selector::{MAX_NAME_CHARS, NamespaceFilter, is_name},
 };
 
 /// The number of objects on one page. A page of whole pods, of 11 KB each, then has about 5 MB,
@@ -23,10 +22,10 @@ use crate::{
 pub const PAGE_OBJECTS: usize = 500;
 /// The number of rows on one page, of 0.3 MB.
 const PAGE_ROWS: usize = 1_000;
-/// The most pages of a list, and the most objects that are requested with them. Kubernetes is made for 150,000
-/// pods, and etcd for 8 GB, but a broken server may say forever that there is another page.
+/// The most pages of a list, and the most objects on all but its last page. Kubernetes is made for 150,000 pods, but a broken
+/// server may say forever that there is another page. The names of so many objects fit into the memory of a run.
 const MAX_PAGES: usize = 10_000;
-const MAX_OBJECTS: usize = 1_000_000;
+const MAX_OBJECTS: usize = 200_000;
 /// The divisor of the limit after a page that was too large: three steps lead from [`PAGE_OBJECTS`] to 1.
 const PAGE_DIVISOR: usize = 8;
 /// If the body of a page is smaller than the largest body divided by this number, the next page may
@@ -193,16 +192,12 @@ impl Cluster {
         &self,
         (path, most, query): (&str, usize, &str),
         ask: Ask,
-        read_page: impl Fn(&Response, &mut S) -> Result<String>,
+        read_page: impl Fn(&Response, &mut S) -> Result<(String, usize)>,
     ) -> Result<S> {
         let (mut all, mut next, mut restarted) = (S::default(), String::new(), false);
         let (mut limit, mut in_pages, mut may_list) = (most, false, false);
-        let mut requested = 0;
+        let mut read = 0;
         for _ in 0..MAX_PAGES {
-            requested += limit;
-            if requested > MAX_OBJECTS {
-                break;
-            }
             // A token contains the version that it continues. Even a cached list may have a next
             // page: a server whose cache is not ready responds with pages.
             let whole = next.is_empty() && !in_pages;
@@ -231,9 +226,13 @@ impl Cluster {
             if response.body.len() < MAX_BODY_BYTES / GROWTH_DIVISOR {
                 limit = most.min(limit * 2);
             }
-            let token = read_page(&response, &mut all)?;
+            let (token, objects) = read_page(&response, &mut all)?;
             if token.is_empty() {
                 return Ok(all);
+            }
+            read += objects;
+            if read > MAX_OBJECTS {
+                break;
             }
             let token = format!("&continue={}", encode(&token));
             (next, may_list) = (token, true);
@@ -243,8 +242,8 @@ impl Cluster {
 }
 
 impl Response {
-    /// Calls `each` with every row. Returns the token of the next page.
-    fn rows<R: Row>(&self, mut each: impl FnMut(R)) -> Result<String> {
+    /// Calls `each` with every row. Returns the token of the next page, and the number of rows.
+    fn rows<R: Row>(&self, mut each: impl FnMut(R)) -> Result<(String, usize)> {
         let table = self.parse::<RawTable>()?;
         let columns = R::COLUMNS.iter().map(|wanted| {
             let mut columns = table.column_definitions.iter();
@@ -257,21 +256,28 @@ impl Response {
         for row in &table.rows {
             let cells = columns
                 .iter()
-                .map(|at| row.cells.get(*at).and_then(Value::as_str));
+                .map(|at| row.cells.get(*at)?.as_str())
+                // No name is longer.
+                .map(|cell| Some(&cell?[..cell?.floor_char_boundary(MAX_NAME_CHARS)]));
             let cells = cells.collect::<Option<Vec<_>>>();
             let cells = cells.ok_or_else(|| unreadable("a row of the table lacks a cell"))?;
             each(R::of_cells(&cells));
         }
-        Ok(table.metadata.next)
+        Ok((table.metadata.next, table.rows.len()))
     }
 
-    /// Collects the items of a page in `listed` by `add`. Returns the token of the next page.
-    fn items<T: Kind, S>(&self, listed: &mut Listed<S>, add: impl Fn(&mut S, T)) -> Result<String> {
+    /// Collects the items of a page in `listed` by `add`. Returns the token of the next page, and the number of items.
+    fn items<T: Kind, S>(
+        &self,
+        listed: &mut Listed<S>,
+        add: impl Fn(&mut S, T),
+    ) -> Result<(String, usize)> {
         let list = self.parse::<RawList<'_>>()?;
         if !list.kind.ends_with("List") {
             return Err(unreadable("it is not a list"));
         }
-        for item in list.items.unwrap_or_default() {
+        let items = list.items.unwrap_or_default();
+        for item in &items {
             match T::parsed(item.get().as_bytes()) {
                 Ok(object) => add(&mut listed.items, object),
                 Err(cause) => {
@@ -279,6 +285,6 @@ impl Response {
                 }
             }
         }
-        Ok(list.metadata.next)
+        Ok((list.metadata.next, items.len()))
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of reading responses and judging failures, without a real server.
 
-use std::{convert::Infallible, time::Duration};
+use std::{cell::Cell, convert::Infallible, time::Duration};
 
 use pod_reaper_test_support::{
     samples::{NOW, objects, with, yaml},
@@ -123,9 +123,11 @@ fn the_root_cause_is_reported_but_not_what_a_credential_plugin_prints() {
 }
 
 /// A server that sends this response to every request, and a client of this server.
-fn answering(body: &'static str) -> Cluster {
-    let serve = move |_| async move {
-        Ok::<_, Infallible>(http::Response::new(Body::from(body.as_bytes().to_vec())))
+fn answering(body: &str) -> Cluster {
+    let body = body.as_bytes().to_vec();
+    let serve = move |_| {
+        let body = Body::from(body.clone());
+        async { Ok::<_, Infallible>(http::Response::new(body)) }
     };
     let (_signal, stop) = Stop::manual(Duration::from_mins(8));
     Cluster::new(Client::new(tower::service_fn(serve), "default"), stop)
@@ -235,11 +237,14 @@ async fn a_list_without_an_end_ends() {
         failure.to_string(),
         "the response could not be read: the list has no end"
     );
-    let rows = r#"{"columnDefinitions": [{"name": "Name"}, {"name": "Status"}, {"name": "Roles"}],
-        "rows": [{"cells": ["n", "Ready", "<none>"]}], "metadata": {"continue": "more"}}"#;
-    let cluster = answering(rows);
-    let read = cluster.rows(|count: &mut usize, _: NodeRow| *count += 1);
+    let rows = vec![json!({"cells": ["n", "Ready", "<none>"]}); 20_000];
+    let columns = ["Name", "Status", "Roles"].map(|name| json!({ "name": name }));
+    let table =
+        json!({"columnDefinitions": columns, "rows": rows, "metadata": {"continue": "more"}});
+    let (cluster, count) = (answering(&table.to_string()), Cell::new(0));
+    let read = cluster.rows(|(): &mut (), _: NodeRow| count.set(count.get() + 1));
     assert_eq!(read.await.map(drop), Err(failure));
+    assert_eq!(count.get(), 220_000);
 }
 
 /// No row of any page is older than the first page. A list whose next page has expired begins again, without what it had.
