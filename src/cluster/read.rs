@@ -186,8 +186,9 @@ impl Cluster {
     /// Reads the pages of a list, one after the other, until `read_page` returns no token for the
     /// next page. The request for a page is made of the path up to the limit, the most objects on a
     /// page, and the rest of the query. If the token of a page has expired, the list starts again,
-    /// once. If a page is too large, smaller pages are requested. Once a page was read, the account
-    /// may list, so a refusal is a failure of the server like any other.
+    /// once. If a page is too large, or a list from the cache does not come in time, smaller pages are
+    /// requested. Once a page was read, the account may list, so a refusal is a failure of the server
+    /// like any other.
     async fn pages<S: Default>(
         &self,
         (path, most, query): (&str, usize, &str),
@@ -210,6 +211,12 @@ impl Cluster {
             if may_list && let Err(Failure::Status { kind, .. }) = &mut response {
                 *kind = StatusKind::Other;
             }
+            let is_large = |failure: &Failure| match failure {
+                Failure::TooLarge => limit > 1,
+                // The API server encodes all of a list from its cache before it sends any of it.
+                Failure::Timeout(_) | Failure::Transport(_) => whole && query.ends_with(CACHED),
+                _ => false,
+            };
             let response = match response {
                 Err(failure)
                     if failure.code() == Some(EXPIRED_STATUS) && !next.is_empty() && !restarted =>
@@ -217,7 +224,7 @@ impl Cluster {
                     (all, next, restarted) = (S::default(), String::new(), true);
                     continue;
                 }
-                Err(Failure::TooLarge) if limit > 1 => {
+                Err(failure) if is_large(&failure) => {
                     (limit, in_pages) = ((limit / PAGE_DIVISOR).max(1), true);
                     continue;
                 }

@@ -215,6 +215,27 @@ async fn a_list_that_is_too_large_is_given_up_and_read_in_smaller_pages() {
     );
 }
 
+/// The cache sends a list in one piece, which takes long if a tenant has made it large.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_the_cache_does_not_send_in_time_is_read_in_pages() {
+    let (server, cluster) = serving("Pod shop/a: {node: 'n'}", |request| {
+        let is_cached = request
+            .query
+            .as_deref()
+            .is_some_and(|query| query.ends_with("resourceVersion=0"));
+        let fault = is_cached.then_some(Fault::Hangs(false));
+        Fate {
+            fault,
+            ..Fate::default()
+        }
+    });
+    let of_node = PodsOf::Node("n".to_owned());
+    let found = cluster.each(Of::Pods(&of_node), keep_pod).await;
+    assert_eq!(found.map(|pods| pods.items.len()), Ok(1));
+    // Four tries, and one page.
+    assert_eq!(server.lock().requests.len(), 5);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_too_large_is_not_read() {
     let (server, cluster) = serving("{}", |_| Fate::default());
