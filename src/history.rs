@@ -108,6 +108,9 @@ remembered! {
         pub owner_kind: Option<String>,
         /// A volume of the pod was attached to the node.
         pub attached: bool,
+        /// Nothing attaches a volume of the pod, such as a share: a second machine can write to it from the delete on.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub shared: bool,
         /// When it was reaped.
         pub at: Timestamp,
         /// Whether it is gone, or only may be.
@@ -131,6 +134,11 @@ impl fmt::Display for Reaped {
 }
 
 impl Reaped {
+    /// Reports whether two machines can write to a volume of the pod.
+    pub fn moves_a_volume(&self) -> bool {
+        self.attached || self.shared
+    }
+
     /// Reports whether its owner is of a kind that replaced it at the eviction, to judge by the name of the kind.
     pub fn is_replaced_early(&self) -> bool {
         let mut kinds = REPLACED_EARLY.iter();
@@ -348,13 +356,14 @@ impl Noted {
             let is_same = name(later) == name(first);
             if is_same {
                 first.attached |= later.attached;
+                first.shared |= later.shared;
                 if later.trace == Trace::Gone {
                     first.trace = Trace::Gone;
                 }
             }
             is_same
         });
-        self.pods.sort_by_key(|pod| (!pod.attached, pod.at));
+        self.pods.sort_by_key(|pod| (!pod.moves_a_volume(), pod.at));
         let kept = self.pods.len().min(MAX_PODS);
         self.drop_pods(kept);
     }

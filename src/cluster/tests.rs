@@ -386,7 +386,6 @@ async fn a_node_permits_no_write_to_a_pod_of_another_node_and_a_leaf_node_none_a
     let storage = Storage {
         claims: Ok(Vec::new()),
         set: None,
-        copies: None,
     };
     for (node, writes) in [("ds06", 2), ("ds05", 0), ("null", 0)] {
         let pod = objects(&yaml(&format!("Pod shop/a-0: {{node: {node}}}"))).remove(0);

@@ -40,8 +40,6 @@ pub struct Storage {
     /// The `StatefulSet` with the controller's name, whatever its UID. `None` if no `StatefulSet`
     /// controls the pod, or if no verdict depends on it.
     pub set: Option<Read<SetFacts>>,
-    /// The pods of that `StatefulSet`, if they were read. No verdict depends on them.
-    pub copies: Option<Copies>,
 }
 
 /// What a `StatefulSet` means for one of its pods.

@@ -370,6 +370,8 @@ pub struct Counts {
     pub canonical: Tally,
     /// What a pod has to tolerate to start on one of the nodes that are Ready and not cordoned.
     pub rooms: BTreeSet<Room>,
+    /// The labels of nodes that failed, by key and value, that a Ready node has too. No verdict depends on them.
+    pub labels: BTreeSet<(String, String)>,
 }
 
 /// The number of NotReady nodes in a group of nodes.

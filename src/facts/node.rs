@@ -1,6 +1,11 @@
 //! A node, the heartbeats of its machine, its leaf markers and its fencing marks.
 
-use std::{cmp::Reverse, collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
@@ -44,6 +49,8 @@ pub struct NodeFacts {
     pub hostname: Option<String>,
     /// The zone that the node's labels name.
     pub zone: Option<Zone>,
+    /// Its labels, by key.
+    pub labels: BTreeMap<String, String>,
     /// The last heartbeat of each source on the node's own machine.
     pub heard: Vec<Heartbeat>,
     /// The last renewal of the node's own lease; `None` if it was never renewed.

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Heartbeat, NamespaceFacts, Read, Ready, ResourceVersion, Skip, Toleration, Uid,
-    claim::{ClaimName, SetFacts, Storage, Unneeded},
+    claim::{ClaimName, Copies, SetFacts, Storage, Unneeded},
 };
 use crate::{
     codes::entry,
@@ -81,6 +81,8 @@ pub struct PodFacts {
     /// The last heartbeat of a program that runs in the pod and writes to it, if the pod is
     /// Terminating.
     pub heard: Option<Heartbeat>,
+    /// The pods of its `StatefulSet`, if they were counted. No verdict depends on them.
+    pub copies: Option<Copies>,
     /// The missing field that a verdict needs, as a phrase; `None` if the rules can judge the pod.
     pub lacks: Option<String>,
 }

@@ -24,6 +24,7 @@ fn pod(number: usize, attached: bool) -> Reaped {
         name: format!("hiveserver2-7c9d8b6f5-{number:05}"),
         owner_kind: Some("ReplicaSet".to_owned()),
         attached,
+        shared: false,
         at: at(0),
         trace: Trace::Gone,
     }

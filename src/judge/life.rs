@@ -55,9 +55,14 @@ impl NodeFacts {
     /// none. A mark is ignored if the last heartbeat came after it was set, and also while the
     /// machine is alive or may be alive.
     pub fn fenced(&self, now: Timestamp, policy: &Policy) -> Option<&str> {
+        self.mark().filter(|_| !self.may_live(now, policy))
+    }
+
+    /// Returns the fencing mark that no heartbeat refutes, as far as heartbeats were read.
+    pub fn mark(&self) -> Option<&str> {
         let heard = self.last_heard().map(|heard| heard.at);
         let mark = self.fenced.iter().find(|mark| mark.stands(heard))?;
-        (!self.may_live(now, policy)).then_some(&mark.mark)
+        Some(&mark.mark)
     }
 
     /// Returns the last known heartbeat of a machine that is known to be silent. `None` if the

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     facts::{
-        ClaimFacts, ClusterFacts, Copies, Counts, NodeCounts, NodeFacts, PodFacts, Ready, Storage,
-        Taint, Tally, Unneeded, Unread, VolumeFacts, Zone,
+        ClaimFacts, ClusterFacts, Counts, NodeCounts, NodeFacts, PodFacts, Ready, Storage, Taint,
+        Tally, Unneeded, Unread, VolumeFacts, Zone,
     },
     words::{listed, natural},
 };
@@ -146,11 +146,6 @@ impl Judged {
         let foreseen = self.foreseen.iter().filter_map(|it| it.limit.as_ref());
         let mut limits = self.limit.iter().chain(foreseen);
         limits.any(|limit| limit.code() == ReasonCode::NoRoom)
-    }
-
-    /// Returns the copies of the pod's `StatefulSet`, if they were read.
-    pub fn copies(&self) -> Option<Copies> {
-        self.storage.as_ref()?.copies
     }
 
     /// Lists the volumes to which the pod's PVCs are bound, if they were read.

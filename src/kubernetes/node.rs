@@ -1,7 +1,7 @@
 //! Nodes: whether a node is a leaf node or fenced, its machine's last heartbeat, and the node's
 //! conversion to facts.
 
-use std::mem;
+use std::{collections::BTreeSet, mem};
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
@@ -456,7 +456,13 @@ impl RawNode {
     }
 
     /// Adds the node to the counts of the breaker, unless it is a leaf node.
-    pub fn count(&self, counts: &mut Counts, selectors: &NodeSelectors) {
+    /// Of its labels, it notes those in `of_failed` if it is Ready.
+    pub fn count(
+        &self,
+        counts: &mut Counts,
+        selectors: &NodeSelectors,
+        of_failed: &BTreeSet<(&String, &String)>,
+    ) {
         if self.is_leaf(selectors) {
             return;
         }
@@ -472,7 +478,13 @@ impl RawNode {
         if let Some(zone) = self.zone() {
             counts.zones.entry(zone).or_default().add(is_ready);
         }
-        counts.rooms.extend(self.room().filter(|_| is_ready));
+        if is_ready {
+            counts.rooms.extend(self.room());
+            let labels = self.metadata.labels.iter();
+            let labels = labels.filter(|label| of_failed.contains(label));
+            let labels = labels.map(|(key, value)| (key.clone(), value.clone()));
+            counts.labels.extend(labels);
+        }
     }
 }
 
@@ -509,6 +521,7 @@ impl NodeObjects {
         let version = &node.status.node_info.kubelet_version;
         let mut facts = NodeFacts {
             uid: required(&node.metadata.uid, "metadata.uid")?,
+            labels: node.metadata.labels.clone(),
             boot_id: given(node.status.node_info.boot_id.clone()),
             machine_id: given(node.status.node_info.machine_id.clone()),
             system_uuid: given(node.status.node_info.system_uuid.clone()),

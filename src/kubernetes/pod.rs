@@ -905,6 +905,7 @@ impl RawPod {
                 .unwrap_or(DEFAULT_GRACE_SECONDS),
             tolerations: self.tolerations.of_others.clone(),
             heard: self.heard(),
+            copies: None,
             lacks: self.check().err(),
         }
     }

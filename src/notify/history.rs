@@ -12,7 +12,7 @@ use crate::{
     history::{self, CONFIG_MAP, LAST_REPORT, Notebook, Noted, Notes, Reaped},
     judge::{Judged, is_attached},
     report::{
-        RunRecord,
+        RunRecord, SecondWriter,
         text::{self, Screen},
     },
 };
@@ -78,6 +78,8 @@ pub async fn after(
     };
     let reaped = run.plan.reaps().filter_map(|judged| {
         let (node, trace) = (judged.pod.node.as_deref()?, trace(judged)?);
+        let attached = is_attached(judged, &attached);
+        let second = SecondWriter::of(judged, run.facts.known_node(&judged.pod), &attached);
         let pod = Reaped {
             namespace: judged.pod.namespace.clone(),
             name: judged.pod.name.clone(),
@@ -88,7 +90,8 @@ pub async fn after(
                 .map(|owner| owner.kind.to_string())
                 .filter(|kind| history::is_word(kind)),
             // What was not read may be attached.
-            attached: is_attached(judged, &attached).unwrap_or(true),
+            attached: attached.unwrap_or(true),
+            shared: second == SecondWriter::AtTheDelete,
             at,
             trace,
         };

@@ -120,7 +120,7 @@ pub fn entry(pod: &PodView<'_>) -> PodEntry {
         outcome_detail: pod.outcome.map(Outcome::sentence),
         reaped_from: judged.reaped_from(),
         foreseen,
-        ready_copies: judged.copies().map(|copies| copies.to_string()),
+        ready_copies: judged.pod.copies.map(|copies| copies.to_string()),
         cause: pod.hang.map(Hang::code),
         note: pod.note.clone(),
         ..PodEntry::from(&judged.pod)
@@ -132,7 +132,7 @@ pub fn not_evicted(judged: &Judged) -> PodEntry {
     PodEntry {
         detail: "It is not Terminating: Kubernetes has not evicted it yet.".to_owned(),
         foreseen: judged.foreseen.as_ref().map(ForeseenEntry::from),
-        ready_copies: judged.copies().map(|copies| copies.to_string()),
+        ready_copies: judged.pod.copies.map(|copies| copies.to_string()),
         ..PodEntry::from(&judged.pod)
     }
 }

@@ -154,6 +154,10 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
         ),
         of_pod("its node", state),
         of_pod(
+            "in common",
+            node.and_then(|node| head::together(survey, node.name)),
+        ),
+        of_pod(
             "the pod",
             survey.shown().first().and_then(|pod| overdue(survey, pod)),
         ),

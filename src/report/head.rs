@@ -1,5 +1,7 @@
 //! The head: what is wrong, what was done, which data is at risk, and what happens by itself.
 
+use std::collections::BTreeSet;
+
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
@@ -11,11 +13,11 @@ use super::{
     },
 };
 use crate::{
-    history::{CONFIG_MAP, NodeState, RememberedNode},
+    history::{CONFIG_MAP, NodeState, RememberedNode, RememberedSet},
     judge::{Effect, Limit, ReasonCode, Verdict, kubelet_reports, reported},
     outcome::{OutcomeCode, Trace},
     settings::Mode,
-    words::{about, counted, joined, listed, prefixed},
+    words::{Foreign, about, counted, joined, listed, prefixed},
 };
 
 impl<'a> Survey<'a> {
@@ -133,14 +135,11 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
     let (who, are) = match nodes {
         [node] => (node.name.to_owned(), "IS"),
         few if few.len() <= NAMED => (few.iter().map(|node| node.name).join(", "), "ARE"),
-        [first, .., last] if are_consecutive(nodes) => (
-            format!("{} to {} ({} nodes)", first.name, last.name, nodes.len()),
-            "ARE",
-        ),
-        many => (
-            format!("{} OF {} NODES", many.len(), survey.node_count),
-            "ARE",
-        ),
+        many => {
+            let range = range(&many.iter().map(|node| node.name).collect_vec());
+            let all = || format!("{} OF {} NODES", many.len(), survey.node_count);
+            (range.unwrap_or_else(all), "ARE")
+        }
     };
     match state {
         State::Unread => format!("{who} COULD NOT BE READ."),
@@ -170,19 +169,57 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
     }
 }
 
-/// Reports whether the names of nodes differ only by a number, and no number between the first and the last is missing.
-fn are_consecutive(nodes: &[&NodeView<'_>]) -> bool {
-    let split = |node: &&NodeView<'_>| {
-        let prefix = node
-            .name
-            .trim_end_matches(|letter: char| letter.is_ascii_digit());
-        let number = node.name[prefix.len()..].parse::<u64>().ok()?;
+/// Names many nodes as a range; `None` if they are few, or if more than a number tells their names apart, or a number
+/// between the first and the last is missing.
+fn range(names: &[&str]) -> Option<String> {
+    let split = |name: &&str| {
+        let prefix = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let number = name[prefix.len()..].parse::<u64>().ok()?;
         Some((prefix.to_owned(), number))
     };
-    let numbers = nodes.iter().map(split).collect::<Option<Vec<_>>>();
+    let numbers = names.iter().map(split).collect::<Option<Vec<_>>>()?;
     let follows =
         |(a, b): (&(String, u64), &(String, u64))| a.0 == b.0 && a.1.checked_add(1) == Some(b.1);
-    numbers.is_some_and(|all| all.iter().tuple_windows().all(follows))
+    let is_range = names.len() > NAMED && numbers.iter().tuple_windows().all(follows);
+    let (first, last) = (names.first()?, names.last()?);
+    is_range.then(|| format!("{first} to {last} ({} nodes)", names.len()))
+}
+
+/// Says which labels tell nodes that failed from those that are Ready: at most two of those that each of them has and no
+/// Ready node has. `None` if not all nodes were read.
+fn in_common(survey: &Survey<'_>, names: &[&str]) -> Option<String> {
+    let of_ready = survey.labels_of_ready?;
+    let names = names.iter().collect::<BTreeSet<_>>();
+    let nodes = survey.nodes.iter();
+    let mut nodes = nodes.filter(|node| names.contains(&node.name));
+    let mut labels = nodes.next()?.known?.labels.clone();
+    for node in nodes {
+        let has = &node.known?.labels;
+        labels.retain(|key, value| has.get(key) == Some(value));
+    }
+    let labels = labels.into_iter();
+    let labels = labels.filter(|label| !of_ready.contains(label));
+    let labels = labels.sorted_by_key(|(key, _)| !key.starts_with("topology."));
+    // The zone has an old label, too.
+    let labels = labels.unique_by(|(_, value)| value.clone());
+    let mut labels = labels.take(2).map(|(key, value)| {
+        let [key, value] = [key, value].map(Foreign::<60>::from);
+        format!("{key}={value}")
+    });
+    Some(match (labels.next(), labels.next()) {
+        (None, _) => "No label tells them from the Ready nodes.".to_owned(),
+        (Some(one), None) => format!("All of them have {one}; no Ready node has it."),
+        (Some(one), Some(two)) => {
+            format!("All of them have {one} and {two}; no Ready node has either.")
+        }
+    })
+}
+
+/// Says what the nodes that failed together with this one have in common.
+pub fn together(survey: &Survey<'_>, node: &str) -> Option<String> {
+    let mut groups = survey.together.iter();
+    let (_, names) = groups.find(|(_, names)| names.contains(&node))?;
+    in_common(survey, names)
 }
 
 /// Says for how long nodes are silent or NotReady; of several that failed together, since when.
@@ -237,14 +274,18 @@ pub fn held(survey: &Survey<'_>) -> Vec<String> {
             .map(|(zone, limit)| format!("Nothing is deleted in zone {zone}: {}.", limit.state())),
     );
     texts.extend(survey.together.iter().map(|(limit, nodes)| {
-        let names = listed(nodes, NAMED);
+        let names = match range(nodes) {
+            Some(range) => range,
+            None => listed(nodes, NAMED),
+        };
         match limit {
             Limit::Unread(what) => {
                 format!("No run deletes pods of {names}, because this is not known: {what}.")
             }
             _ => format!(
-                "No run deletes pods of {names}: {}. A switch, a rack and a host are possible.",
-                limit.state()
+                "No run deletes pods of {names}: {}.{} A switch, a rack and a host are possible.",
+                limit.state(),
+                prefixed(" ", in_common(survey, nodes))
             ),
         }
     }));
@@ -293,91 +334,106 @@ fn by_effect(pods: &[&PodView<'_>]) -> String {
 pub fn done<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let earlier = survey.remembered.iter();
     let earlier = earlier.filter(|node| node.now.state.may_be_down() || node.needs_you());
+    let earlier = earlier.collect_vec();
     let outcome = |code| survey.select(|pod| pod.outcome_code() == Some(code));
-    let deleted = outcome(OutcomeCode::Deleted);
+    let now = outcome(OutcomeCode::Deleted).map(|pods| {
+        let mut all = pods.0.iter();
+        let free = if all.any(|pod| pod.second_writer == SecondWriter::AfterSixMinutes) {
+            " Their volumes are free up to six minutes later."
+        } else {
+            ""
+        };
+        let pods = by_effect(&pods.0);
+        if earlier.is_empty() {
+            format!("Force-deleted, verified gone: {pods}.{free}")
+        } else {
+            format!("Now: {pods}, verified gone.{free}")
+        }
+    });
     let gone = outcome(OutcomeCode::Gone);
-    earlier
-        .flat_map(|node| done_earlier(survey, node))
-        .chain(
-            deleted
-                .map(|pods| format!("Force-deleted now, verified gone: {}.", by_effect(&pods.0))),
-        )
-        .chain(gone.map(|pods| format!("Gone before the run came to it: {pods}.")))
-        .collect()
+    let gone = gone.map(|pods| {
+        let them = pods.verb("it", "them");
+        format!("Gone before the run came to {them}: {pods}.")
+    });
+    let sets = earlier.iter().flat_map(|node| &node.sets).collect_vec();
+    let all = sets.iter().copied();
+    let (back, others) = all.partition::<Vec<&RememberedSet>, _>(|set| set.is_back());
+    let others = Some(listed(&others, NAMED)).filter(|others| !others.is_empty());
+    let ready = format!(
+        "Ready again: {} of {}{}.",
+        back.len(),
+        counted(sets.len(), "StatefulSet", "StatefulSets"),
+        prefixed(", not ", others)
+    );
+    // Nobody reads the pods of other controllers that wait for the delete.
+    let down = earlier.iter().filter(|node| node.now.state.may_be_down());
+    let others = down.flat_map(|node| &node.noted.pods).filter(|pod| {
+        let of_set = [None, Some("StatefulSet")].contains(&pod.owner_kind.as_deref());
+        !of_set && !pod.is_replaced_early()
+    });
+    let others = listed(&others.collect_vec(), NAMED);
+    let unread = (!others.is_empty())
+        .then(|| format!("Whether these are Ready again is not known: {others}."));
+    let ready = (!sets.is_empty()).then_some(ready);
+    let rest = joined([now, gone, ready, unread].into_iter().flatten(), " ");
+    let mut texts = earlier.iter().map(|node| done_earlier(survey, node));
+    // What one node is about is one paragraph.
+    match texts.len() {
+        1 => Vec::from_iter(joined(texts.next().into_iter().chain(rest), " ")),
+        _ => texts.chain(rest).collect(),
+    }
 }
 
 /// Says what earlier runs did to a node that is down, or that came back without a reboot, from the history.
-fn done_earlier(
-    survey: &Survey<'_>,
-    RememberedNode {
-        noted,
-        sets,
-        now,
-        unread,
-        ..
-    }: &RememberedNode,
-) -> Vec<String> {
+fn done_earlier(survey: &Survey<'_>, node: &RememberedNode) -> String {
+    let noted = &node.noted;
     let (name, from) = (&noted.node, day(survey, noted.first_reap));
-    let state = match now.state {
+    let state = match node.now.state {
         NodeState::Unread => Some(format!(
             "Whether {name} came back, and was rebooted, is not known: it could not be read{}.",
-            prefixed(": ", unread.as_ref())
+            prefixed(": ", node.unread.as_ref())
         )),
         NodeState::Gone => Some(format!(
             "The Node object of {name} is gone, which does not show that its machine is off."
         )),
         _ => None,
     };
-    let earlier = match noted.pods.len().saturating_add(noted.more) {
-        0 => format!(
+    let count = noted.pods.len().saturating_add(noted.more);
+    if count == 0 {
+        let unnamed = format!(
             "Earlier: a run ended while it deleted pods of {name}; which ones is not known (ConfigMap {CONFIG_MAP})."
-        ),
-        count => {
-            let unsure = noted
-                .pods
-                .iter()
-                .filter(|pod| pod.trace != Trace::Gone)
-                .count();
-            let unsure = (unsure > 0).then(|| format!("{unsure} can still be there; "));
-            let unsure = prefixed("", unsure);
-            format!(
-                "Earlier: {} of {name} force-deleted from {from} on ({unsure}from ConfigMap {CONFIG_MAP}).",
-                counted(count, "pod", "pods")
-            )
-        }
+        );
+        return unnamed + &prefixed(" ", state);
+    }
+    let pods = noted.pods.iter();
+    let unsure = pods.filter(|pod| pod.trace != Trace::Gone).count();
+    let unsure = (unsure > 0).then(|| format!("{unsure} can still be there"));
+    // Nothing else tells of a node that is Ready.
+    let source = (!node.now.state.may_be_down()).then(|| format!("from ConfigMap {CONFIG_MAP}"));
+    let remark = joined(unsure.into_iter().chain(source), "; ").map(|it| format!("({it})"));
+    let when = if noted.first_reap == noted.last_reap {
+        format!("at {from}")
+    } else {
+        format!("from {from} on")
     };
-    let (back, others): (Vec<_>, Vec<_>) = sets.iter().partition(|set| set.is_back());
-    let others = listed(&others, NAMED);
-    let others = prefixed("; not: ", Some(others).filter(|others| !others.is_empty()));
-    let ready = format!(
-        "StatefulSets that are Ready again: {} of {}{others}.",
-        back.len(),
-        sets.len()
-    );
-    // Nobody reads the pods of other controllers that wait for the delete.
-    let others = noted.pods.iter().filter(|pod| {
-        let of_set = [None, Some("StatefulSet")].contains(&pod.owner_kind.as_deref());
-        now.state.may_be_down() && !of_set && !pod.is_replaced_early()
-    });
-    let others = listed(&others.collect_vec(), NAMED);
-    let unread = (!others.is_empty())
-        .then(|| format!("Whether these are Ready again is not known: {others}."));
-    let texts = [
-        Some(earlier),
-        state,
-        (!sets.is_empty()).then_some(ready),
-        unread,
-    ];
-    texts.into_iter().flatten().collect()
+    format!(
+        "Earlier: {} of {name} force-deleted {when}{}.{}",
+        counted(count, "pod", "pods"),
+        prefixed(" ", remark),
+        prefixed(" ", state)
+    )
 }
 
 /// Names pods, each with the Ready pods of its `StatefulSet` (`status.readyReplicas` and `spec.replicas`).
 fn with_copies(pods: &Pods<'_>) -> String {
-    let is_known = |pod: &&PodView<'_>| pod.judged.copies().is_some();
+    let is_known = |pod: &&PodView<'_>| pod.judged.pod.copies.is_some();
     let (known, others): (Vec<_>, Vec<_>) = pods.0.iter().copied().partition(is_known);
-    let known = known
-        .iter()
-        .filter_map(|pod| Some(format!("{} ({} Ready)", pod.name(), pod.judged.copies()?)));
+    let mut ready = [" Ready"].into_iter();
+    let known = known.iter().filter_map(|pod| {
+        let copies = pod.judged.pod.copies?;
+        let ready = ready.next().unwrap_or_default();
+        Some(format!("{} ({copies}{ready})", pod.name()))
+    });
     let others = joined(others.iter().map(|pod| pod.name()), ", ");
     let others = others.map(|names| format!("{names} (Ready pods not known)"));
     known.chain(others).join(", ")
@@ -390,7 +446,7 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let plain = |pods: &Pods<'_>| pods.0.iter().map(|pod| pod.name()).join(", ");
     let times = |one: u64, other: u64| u128::from(one) * u128::from(other);
     let least = |pods: &Pods<'_>| {
-        let copies = pods.0.iter().filter_map(|pod| pod.judged.copies());
+        let copies = pods.0.iter().filter_map(|pod| pod.judged.pod.copies);
         let least = copies.min_by(|a, b| times(a.ready, b.wanted).cmp(&times(b.ready, a.wanted)));
         prefixed("", least)
     };
@@ -441,7 +497,7 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         at_risk(Risk::Unverified).map(|pods| format!("Whether data is lost with {} or with the pod is not known: {}.", pods.nodes(), names(&pods))),
         // A PVC's deletionTimestamp, after NotReady-since.
         given_up.map(|(until, pods)| format!("The PVC of {pods} was deleted: set its volume to Retain before {} if you want the data.", clock(until))),
-        at_risk(Risk::StillRuns).map(|pods| format!("{} can still run on {}. No run deletes {}.", names(&pods), pods.nodes(), pods.verb("it", "them"))),
+        at_risk(Risk::StillRuns).map(|pods| format!("{} can still run on {}.", names(&pods), pods.nodes())),
         survey.select(few).map(|pods| format!("At most half Ready: {}.", names(&pods))),
         survey.select(unread_set).map(|pods| format!("Whether other pods are Ready is not known: {}.", plain(&pods))),
         survey.select(is_unread).map(|pods| format!("Not known: the PVCs of these pods were not read: {pods}.")),
@@ -535,23 +591,35 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         .map(|pods| format!("At the delete, other nodes can write to the volumes of {pods}."));
     let moves = (planned.is_some() || later.is_some()).then_some([late, at_once]);
     let over_cap = survey.with_code(ReasonCode::OverCap);
+    // A sign of life that is older than two minutes ends, if nothing follows.
+    let is_alive = |pod: &PodView<'_>| pod.code() == ReasonCode::KubeletAlive;
+    let ends = |pod: &PodView<'_>| pod.judged.reaped_from().filter(|_| is_alive(pod));
+    let end = survey.shown().iter().filter_map(ends).min();
+    let ending = survey.select(|pod| ends(pod).is_some());
     let texts = [by_limit, planned, later];
     let texts = texts
         .into_iter()
         .flatten()
         .chain(moves.into_iter().flatten().flatten());
-    let mut texts =
-        texts
-            .chain(over_cap.map(|pods| {
-                format!(
-                    "Later runs delete {} above --max-deletes.",
-                    counted(pods.0.len(), "pod", "pods")
-                )
-            }))
-            .chain(survey.with_code(ReasonCode::KubeletAlive).map(|pods| {
-                format!("No run deletes {pods} while the machine gives a sign of life.")
-            }))
-            .collect_vec();
+    let mut texts = texts
+        .chain(over_cap.map(|pods| {
+            format!(
+                "Later runs delete {} above --max-deletes.",
+                counted(pods.0.len(), "pod", "pods")
+            )
+        }))
+        .chain(
+            survey
+                .select(|pod| ends(pod).is_none() && is_alive(pod))
+                .map(|pods| {
+                    format!("No run deletes {pods} while the machine gives a sign of life.")
+                }),
+        )
+        .chain(end.zip(ending).map(|(end, pods)| {
+            let (nodes, end) = (pods.nodes(), clock(end));
+            format!("Unless more is heard of {nodes} by {end}, {who} deletes {pods} from then on.")
+        }))
+        .collect_vec();
     if texts.is_empty() {
         let needs_you = survey.select(|pod| pod.fate == Verdict::Manual);
         let said = [

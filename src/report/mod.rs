@@ -33,6 +33,7 @@ mod types;
 
 pub use self::document::Document;
 pub use self::record::RunRecord;
+pub use self::survey::SecondWriter;
 pub use self::types::Report;
 
 /// The most names that a list shows unless each of them was or would be deleted.

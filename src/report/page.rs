@@ -12,7 +12,7 @@ use super::{
     explained,
     hang::HangCode,
     head,
-    survey::{PodView, SecondWriter, State, Survey},
+    survey::{PodView, State, Survey},
 };
 use crate::{
     exit::Exit,
@@ -43,7 +43,11 @@ pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
             of("HELD", Tone::Bad, head::held(survey)),
             of("DONE", Tone::Good, head::done(survey)),
             of("DATA", Tone::Bad, head::data(survey)),
-            of("NEXT", Tone::Plain, head::next(survey)),
+            of(
+                "NEXT",
+                Tone::Plain,
+                Vec::from_iter(joined(head::next(survey), " ")),
+            ),
         ],
     };
     sections.extend(to_do(survey, steps(survey, &all)));
@@ -191,7 +195,7 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         let is = |pod: &PodView<'_>| pod.hang.is_some_and(|hang| hang.code() == code);
         let pods = select(&|pod| pod.fate == Verdict::Leave && is(pod));
         rows(&format!("LEFT ALONE [{code}]"), NAMES, &pods, |pod| {
-            let copies = prefixed(" ", pod.judged.copies());
+            let copies = prefixed(" ", pod.judged.pod.copies);
             let node = prefixed(" on ", pod.judged.pod.node.as_ref());
             let time = Some(pod.overdue).filter(|overdue| !overdue.is_negative());
             format!(
@@ -224,7 +228,7 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         Section {
             tone: Tone::Bad,
             ..rows(needing_you, NAMES, &needs_you, |pod| {
-                prefixed(" ", pod.judged.copies()) + &code(pod)
+                prefixed(" ", pod.judged.pod.copies) + &code(pod)
             })
         },
         // None of them needs you by itself.
@@ -265,19 +269,9 @@ fn down(survey: &Survey<'_>) -> Section {
 fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect) -> Section {
     let pods = survey.select(|pod| pod.is_reaped() && pod.from.is_none() && pod.effect == effect);
     let pods = pods.unwrap_or_default();
-    let is_late = |pod: &&PodView<'_>| pod.second_writer == SecondWriter::AfterSixMinutes;
-    let late = pods.0.iter().copied().filter(is_late);
-    let late = Pods(late.collect());
-    let note = match effect {
-        Effect::Restart if late.0.is_empty() => None,
-        Effect::Restart if late.0.len() == pods.0.len() => {
-            Some("(each up to 6 minutes later, once its volume is detached)".to_owned())
-        }
-        Effect::Restart => Some(format!(
-            "(up to 6 minutes later, once the volume is detached: {late})"
-        )),
-        _ => Some(effect.means().to_owned()),
-    };
+    // The other headings speak for themselves.
+    let is_odd = [Effect::GoneForGood, Effect::UpToOwner].contains(&effect);
+    let note = is_odd.then(|| effect.means().to_owned());
     let heading = effect.as_str().to_uppercase();
     list(&heading, pods.0.len(), note, grouped(&pods))
 }

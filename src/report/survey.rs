@@ -3,7 +3,10 @@
 //! Nothing else in the report reads the facts, the plan, the outcomes or the history. What was not read is a variant or
 //! an error, so that no sentence can take it for none.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use derive_more::Display;
 use itertools::Itertools as _;
@@ -12,11 +15,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::{hang::Hang, record::RunRecord};
 use crate::{
     facts::{
-        Attached, Attachment, ClusterFacts, HANGS, Heartbeat, KubeletSays, LeafKind, NodeFacts,
-        Place, PodFacts, Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded, Unread,
-        VolumeFacts, Waiting, Zone,
+        Attached, Attachment, ClusterFacts, HANGS, Heartbeat, KubeletSays, LeafKind, NodeCounts,
+        NodeFacts, Place, PodFacts, Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded,
+        Unread, VolumeFacts, Waiting, Zone,
     },
-    history::{Noted, RememberedNode, RememberedSet},
+    history::{Noted, Reaped, RememberedNode, RememberedSet},
     judge::{
         Effect, Evaluation, Foreseen, Judged, Limit, Note, PodContext, Policy, Reason, ReasonCode,
         Tie, TieKind, Verdict, is_attached,
@@ -52,6 +55,8 @@ pub struct Survey<'a> {
     pub zones: &'a BTreeMap<Zone, Limit>,
     /// The nodes that each limit on nodes that failed together holds, unless the breaker does.
     pub together: Vec<(&'a Limit, Vec<&'a str>)>,
+    /// The labels of nodes that failed that a Ready node has too; `None` if not all nodes were read.
+    pub labels_of_ready: Option<&'a BTreeSet<(String, String)>>,
     /// The limits of the run, of zones and of nodes, and of pods without room.
     pub limits: Vec<&'a Limit>,
     /// The nodes that were looked up, in natural order.
@@ -306,6 +311,10 @@ impl<'a> Survey<'a> {
             hold: plan.hold.as_ref(),
             zones: &plan.zones,
             together: held_together(run, &nodes),
+            labels_of_ready: match &facts.node_counts {
+                NodeCounts::Counted(counts) => Some(&counts.labels),
+                _ => None,
+            },
             limits: plan
                 .hold
                 .iter()
@@ -570,7 +579,14 @@ impl<'a> NodeView<'a> {
 
     /// Reports whether nobody knows that its machine is off, and a person may power it off.
     pub fn is_suspect(&self) -> bool {
-        self.state == Some(State::Down) && self.known.is_some_and(|node| !node.out_of_service)
+        let may_run = |node: &NodeFacts| match self.state {
+            Some(State::Down) => true,
+            // Nothing is left there to judge, so nobody looked for a sign of life.
+            Some(State::NotLookedAt) => self.was_acted_on_earlier && node.mark().is_none(),
+            _ => false,
+        };
+        self.known
+            .is_some_and(|node| !node.out_of_service && may_run(node))
     }
 
     /// Returns the group by which it may carry the API server's datastore, if it shows that itself.
@@ -587,17 +603,20 @@ impl Volumes {
         pods: impl Iterator<Item = &'p PodView<'a>>,
     ) -> Self {
         let now = run.facts.now;
+        let detached = |at: Timestamp| at.saturating_add(DETACH_TIME_LIMIT).unwrap_or(at);
         // A run that ended early noted no pods: they may have had an attached volume.
-        let first = earlier(run, name).filter_map(|noted| {
-            let attached = noted.pods.iter().filter(|pod| pod.attached);
-            let unnamed = noted.pods.is_empty().then_some(noted.first_reap);
-            attached.map(|pod| pod.at).min().or(unnamed)
+        let moved = earlier(run, name).filter_map(|noted| {
+            let moving = noted.pods.iter().filter(|pod| pod.moves_a_volume());
+            let at = |pod: &Reaped| {
+                if pod.shared { pod.at } else { detached(pod.at) }
+            };
+            let unnamed = noted.pods.is_empty().then(|| detached(noted.first_reap));
+            moving.map(at).min().or(unnamed)
         });
-        let moved = first.min().map(|at| at.saturating_add(DETACH_TIME_LIMIT));
-        match moved {
-            Some(Ok(at)) if at <= now => return Self::MovedAt(at),
-            Some(Ok(at)) => return Self::MoveAt(at),
-            _ => {}
+        match moved.min() {
+            Some(at) if at <= now => return Self::MovedAt(at),
+            Some(at) => return Self::MoveAt(at),
+            None => {}
         }
         if known.is_some_and(|node| !run.history.knows(&node.uid)) {
             return Self::MayHaveMoved;
@@ -613,9 +632,7 @@ impl Volumes {
             return Self::MovedAt(now);
         }
         match ahead.iter().map(|pod| pod.from).min() {
-            _ if !done.is_empty() => {
-                Self::MoveAt(now.saturating_add(DETACH_TIME_LIMIT).unwrap_or(now))
-            }
+            _ if !done.is_empty() => Self::MoveAt(detached(now)),
             None => Self::Stay,
             Some(from) => Self::MoveAfterRun(from),
         }
@@ -823,7 +840,7 @@ impl Damage {
     /// Returns how bad it is that the pod is down. The Ready pods of its `StatefulSet` are its
     /// `status.readyReplicas`, which does not count this pod.
     fn of(judged: &Judged) -> Self {
-        match judged.copies() {
+        match judged.pod.copies {
             Some(copies) if copies.ready == 0 => Self::NoOtherReady,
             None => Self::NotKnown,
             Some(copies) if copies.ready <= copies.wanted / 2 => Self::FewReady,
@@ -833,7 +850,7 @@ impl Damage {
 }
 
 impl SecondWriter {
-    fn of(judged: &Judged, node: Option<&NodeFacts>, attached: &Read<bool>) -> Self {
+    pub fn of(judged: &Judged, node: Option<&NodeFacts>, attached: &Read<bool>) -> Self {
         // Kubernetes detaches at once if the node has the taint `out-of-service`, and nothing waits for the volume if the
         // namespace is being deleted. What was not read can be attached.
         let is_safe = node.is_none_or(|node| node.out_of_service)
@@ -915,7 +932,6 @@ fn may_taint<'p, 'a: 'p>(
     let without = &Storage {
         claims: Ok(Vec::new()),
         set: None,
-        copies: None,
     };
     let has_none = |pod: &PodFacts| pod.claim_names.as_ref().is_ok_and(Vec::is_empty);
     let active = active.iter();

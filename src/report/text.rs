@@ -135,11 +135,6 @@ impl Text {
                 }
                 Line::Names(groups) => {
                     let names = spelled(groups);
-                    let length = before.chars().count() + names.chars().count();
-                    if length > self.screen.columns {
-                        self.heading(&mut before, tone);
-                        before.clone_from(&indent);
-                    }
                     let first = std::mem::take(&mut before);
                     self.wrapped(&first, &indent, Tone::Plain, &names, usize::MAX);
                 }

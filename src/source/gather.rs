@@ -4,10 +4,7 @@
 //!
 //! Each step has a module of its own: [`super::pods`], [`super::life`] and [`super::storage`]; the first one is here.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    mem,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt as _, stream};
 
@@ -54,7 +51,7 @@ pub async fn gather(reader: &Reader<'_, impl Api>, asked: Option<PodFacts>) -> R
             let namespaces = reader.read("namespaces", reader.api.namespaces()).await;
             run.note_unmatched(&namespaces);
         }
-        return Ok(run.gathered(Vec::new(), None).await);
+        return Ok(run.gathered(Vec::new(), None));
     }
 
     // 2. The NotReady nodes in full with their own leases and their pods, the namespaces, and the
@@ -64,7 +61,8 @@ pub async fn gather(reader: &Reader<'_, impl Api>, asked: Option<PodFacts>) -> R
     // 3. Signs of life, the clock and the breaker's count, if anything may be reaped, now or in what is foreseen.
     let needs_life = |pod: &PodFacts| run.is_asked(pod) || run.judged(pod).needs_life();
     if !run.pods.iter().any(needs_life) {
-        return Ok(run.gathered(Vec::new(), None).await);
+        run.read_sets(&mut []).await;
+        return Ok(run.gathered(Vec::new(), None));
     }
     let leases = run.read_life().await;
 
@@ -72,7 +70,7 @@ pub async fn gather(reader: &Reader<'_, impl Api>, asked: Option<PodFacts>) -> R
     //    from what they say, the nodes that a volume allows, the CSI drivers and the StatefulSets.
     //    So a StatefulSet is read after the PVC that it lets go.
     let due = run.read_storage().await;
-    Ok(run.gathered(due, leases).await)
+    Ok(run.gathered(due, leases))
 }
 
 impl<'a, A: Api> Gathering<'a, A> {
@@ -155,17 +153,11 @@ impl<'a, A: Api> Gathering<'a, A> {
     }
 
     /// Ends gathering. `due` are the pods whose storage was read.
-    async fn gathered(
-        mut self,
-        due: Vec<(PodFacts, Storage)>,
-        leases: Option<OtherLeases>,
-    ) -> Gathered {
-        let kept = mem::take(&mut self.pods);
-        let kept = self.with_copies(kept).await;
+    fn gathered(mut self, due: Vec<(PodFacts, Storage)>, leases: Option<OtherLeases>) -> Gathered {
+        let kept = self.pods.into_iter().map(|pod| (pod, None));
         self.facts.errors = self.reader.errors.take().into_iter().collect();
         let due = due.into_iter().map(|(pod, storage)| (pod, Some(storage)));
         let (not_evicted, pods) = kept
-            .into_iter()
             .chain(due)
             .partition(|(pod, _)| self.not_evicted.contains(&pod.uid));
         Gathered {

@@ -34,7 +34,9 @@ impl<A: Api> Gathering<'_, A> {
         let is_canonical = self.facts.known_nodes().any(|node| node.roles.canonical);
         if may_be_outage || !ready_nodes.room || is_canonical {
             let leaf = &reader.settings.policy.node_selectors;
-            let add = |counts: &mut _, node: &RawNode| node.count(counts, leaf);
+            let of_failed = self.facts.known_nodes().flat_map(|node| &node.labels);
+            let of_failed = of_failed.collect::<BTreeSet<_>>();
+            let add = |counts: &mut _, node: &RawNode| node.count(counts, leaf, &of_failed);
             let counts = reader.all("all nodes, for the limits", add).await;
             self.facts.node_counts = counts.map_or_else(NodeCounts::Unread, NodeCounts::Counted);
         }

@@ -16,7 +16,7 @@ use crate::{
     selector::is_name,
 };
 
-/// The most pods of `StatefulSets` in a namespace whose Ready pods are counted although no verdict depends on it.
+/// The most `StatefulSets` of a namespace whose Ready pods are counted although no verdict depends on it.
 const MAX_SETS_COUNTED: usize = 64;
 /// The most PVCs of one namespace that a run reads, at two or three requests each. A pod's author
 /// chooses how many PVCs the pod names. So each namespace has a share, and one namespace cannot use
@@ -52,38 +52,6 @@ impl<A: Api> Gathering<'_, A> {
         self.read_nodes_and_drivers(&mut due).await;
         self.read_sets(&mut due).await;
         due
-    }
-
-    /// Adds the Ready pods of its `StatefulSet` to each pod on a Ready node. That is for words only, so a set that cannot be
-    /// read is no error of the run.
-    pub async fn with_copies(&self, pods: Vec<PodFacts>) -> Vec<(PodFacts, Option<Storage>)> {
-        let shown = |pod: &PodFacts| set_of(pod).filter(|_| self.facts.on_ready_node(pod));
-        let mut counted = BTreeMap::<_, usize>::new();
-        let sets = pods.iter().filter_map(shown).unique();
-        let sets = sets.filter(|(namespace, _)| {
-            let count = counted.entry(namespace.clone()).or_default();
-            *count += 1;
-            MAX_SETS_COUNTED >= *count
-        });
-        let sets = read_each(sets.collect_vec(), async |(namespace, name)| {
-            let set = self
-                .reader
-                .api
-                .find::<RawStatefulSet>(namespace, name)
-                .await;
-            set.ok().flatten()?.copies()
-        });
-        let sets = sets.await;
-        let pods = pods.into_iter().map(|pod| {
-            let copies = shown(&pod).and_then(|key| *sets.get(&key)?);
-            let storage = copies.map(|copies| Storage {
-                claims: Err(Unread("they were not looked up".to_owned())),
-                set: None,
-                copies: Some(copies),
-            });
-            (pod, storage)
-        });
-        pods.collect()
     }
 
     /// Reads the real nodes that each term of a volume allows, and, if a verdict depends on them, the CSI drivers that do
@@ -122,34 +90,38 @@ impl<A: Api> Gathering<'_, A> {
     }
 
     /// Reads the `StatefulSets` of pods. A verdict needs some of them, the page the Ready pods of all.
-    async fn read_sets(&self, due: &mut [(PodFacts, Storage)]) {
+    pub async fn read_sets(&mut self, due: &mut [(PodFacts, Storage)]) {
         let reader = self.reader;
         let needs_set =
             |(pod, storage): &&(PodFacts, Storage)| self.asks(pod, storage, |it| it.needs_set());
-        let (on_sets, others) = due.iter().partition::<Vec<_>, _>(needs_set);
+        let needed = due.iter().filter(needs_set);
+        let needed = needed.filter_map(|(pod, _)| set_of(pod));
+        let needed = needed.collect::<BTreeSet<_>>();
+        let others = due.iter().map(|(pod, _)| pod).chain(&self.pods);
+        let others = others.filter_map(set_of).unique();
         let mut counted = BTreeMap::<_, usize>::new();
-        let others = others.into_iter().filter(|(pod, _)| {
-            let count = counted.entry(&pod.namespace).or_default();
-            *count += usize::from(pod.stateful_set().is_some());
+        let others = others.filter(|(namespace, _)| {
+            let count = counted.entry(namespace.clone()).or_default();
+            *count += 1;
             *count <= MAX_SETS_COUNTED
         });
-        let needed = on_sets.iter().filter_map(|(pod, _)| set_of(pod));
-        let needed = needed.collect::<BTreeSet<_>>();
-        let on_sets = on_sets.iter().copied().chain(others);
-        let sets = on_sets.filter_map(|(pod, _)| set_of(pod)).unique();
-        let sets = read_each(sets.collect_vec(), async |(namespace, name)| {
+        let sets = needed.iter().cloned().chain(others);
+        let sets = sets.collect::<BTreeSet<_>>();
+        let sets = read_each(sets, async |(namespace, name)| {
             let set = reader.api.find::<RawStatefulSet>(namespace, name).await;
             set.map_err(Unread::from)
         });
         let sets = sets.await;
+        let pods = due.iter_mut().map(|(pod, _)| pod);
+        for pod in pods.chain(&mut self.pods) {
+            let set = set_of(pod).and_then(|key| sets.get(&key)?.as_ref().ok()?.as_ref());
+            pod.copies = set.and_then(RawStatefulSet::copies);
+        }
         for (pod, storage) in due {
-            let Some((key, set)) = set_of(pod).and_then(|key| sets.get_key_value(&key)) else {
+            let key = set_of(pod).filter(|key| needed.contains(key));
+            let Some((key, set)) = key.and_then(|key| sets.get_key_value(&key)) else {
                 continue;
             };
-            storage.copies = set.as_ref().ok().and_then(|set| set.as_ref()?.copies());
-            if !needed.contains(key) {
-                continue;
-            }
             add_set(pod, storage, set);
             // If the StatefulSet could not be read, a pod with local data needs you, and its reason says so. It is an
             // error of the run only if a PVC that may be wanted would go with the pod.
@@ -250,7 +222,6 @@ fn storage_of(
     Storage {
         claims: claims.map(|names| names.iter().map(claim_of).collect()),
         set: None,
-        copies: None,
     }
 }
 

@@ -87,7 +87,9 @@ fn sets(names: &[&str], alone: &[&str]) -> String {
 fn anywhere(dead: usize, all: usize, each: usize) -> String {
     let mut cluster = "Namespace shop: {}\nNamespace team-a: {}\n".to_owned();
     for number in 0..all {
-        cluster += &node(&format!("ds{number:03}"), number >= dead, "");
+        let rack = if number < dead { "r2" } else { "r1" };
+        let rack = format!("metadata: {{labels: {{rack: {rack}}}}}");
+        cluster += &node(&format!("ds{number:03}"), number >= dead, &rack);
     }
     for number in 0..dead * each {
         let namespace = ["impala", "shop", "team-a"][number % 3];
@@ -193,6 +195,7 @@ fn one_of_forty() -> String {
     }
     cluster += "Pod impala/batch-ui-0: {node: node17, grace: 30, overdue: 240}\n";
     let held = "owner: StatefulSet backup-agent, metadata: {finalizers: [example.com/backup]}";
+    cluster += "Lease kube-system/kube-scheduler: {holder: scheduler, renewed: 3}\n";
     cluster + &stuck("vault/backup-agent-0", held)
 }
 
@@ -713,6 +716,124 @@ fn counts_of_any_size_are_compared() {
     let said = page(&state, &[]);
     let least = format!("impala/c-0 ({}/{most} Ready)", most / 2);
     assert!(said.contains(&least), "{said}");
+}
+
+/// A volume that nothing attaches has its second writer at the delete, and the next run still says so.
+#[test]
+fn a_share_has_its_second_writer_at_the_delete() {
+    let attached = r#"\"attached\":true"#;
+    let shared = r#"\"attached\":false,\"shared\":true"#;
+    let down = remembered("since: 1800, renewed: 1860");
+    assert!(down.contains(attached), "{down}");
+    let said = page(&down.replace(attached, shared), &[]);
+    assert!(said.contains("Since 02:40Z, other nodes"), "{said}");
+}
+
+/// A run has deleted all that it may: nothing is left to judge, and the machine is still to be looked at, until it is confirmed off.
+#[test]
+fn a_machine_is_looked_at_after_the_last_delete() {
+    let pod = "Pod vault/vault-0: {node: ds01, grace: 30, overdue: 700}\n";
+    let off = "metadata: {annotations: {pod-reaper.io/confirmed-off: '2026-01-31T02:30:00Z'}}";
+    let down = "since: 1800, renewed: 1860";
+    for (node, now, exit) in [
+        (
+            down,
+            "NOW 1 See that the machine is off: ds01. Since 02:46Z, other nodes",
+            5,
+        ),
+        (
+            &format!("{down}, {off}"),
+            "NOW 1 Not Ready again since pods were deleted",
+            0,
+        ),
+    ] {
+        let other = "Pod vault/other: {node: ds02, grace: null}\n";
+        let state = remembered(node).replace(pod, other);
+        let audit = reaper(&[
+            "--snapshot=-",
+            "--now",
+            NOW,
+            "--log-level=off",
+            "--exit-on-manual",
+        ]);
+        let run = audit.input(saved(&state)).run().exits(exit);
+        let said = run.out.split_whitespace().join(" ");
+        assert!(said.contains(now), "{said}");
+    }
+}
+
+/// Nodes that failed together are told from the Ready ones by what only they have, and all of them: at most two labels.
+#[test]
+fn labels_tell_nodes_that_failed_together_from_the_others() {
+    let zone = "topology.kubernetes.io/zone: z, failure-domain.beta.kubernetes.io/zone: z";
+    for (failed, ready, expected) in [
+        (
+            "rack: r2",
+            "rack: r1",
+            "All of them have rack=r2; no Ready node has it.",
+        ),
+        (
+            "rack: r2",
+            "rack: r2",
+            "No label tells them from the Ready nodes.",
+        ),
+        (
+            &format!("shelf: left, row: one, {zone}"),
+            "row: one",
+            "All of them have topology.kubernetes.io/zone=z and shelf=left; no Ready node has either.",
+        ),
+    ] {
+        let nodes = (0..9).map(|number| {
+            let labels = if number < 3 { failed } else { ready };
+            let labels = format!("metadata: {{labels: {{{labels}}}}}");
+            node(&format!("ds{number}"), number >= 3, &labels)
+        });
+        let state = nodes.collect::<String>() + &pod("ds0", "web-0", "");
+        let said = page(&state, &[]);
+        assert!(said.contains(expected), "{expected}: {said}");
+        let file = [
+            "explain",
+            "impala/web-0",
+            "--snapshot=-",
+            "--now",
+            NOW,
+            "--log-level=off",
+        ];
+        let explained = reaper(&file).input(saved(&state)).run().out;
+        assert!(explained.contains(expected), "{expected}: {explained}");
+    }
+}
+
+/// A pod on a machine that is alive has its Ready count, which tells whether it can wait; and a sign of life that is some minutes old
+/// ends, if nothing follows.
+#[test]
+fn a_machine_that_is_alive_is_judged_by_what_is_ready() {
+    let ready = node("ds02", true, "") + &node("ds03", true, "");
+    let set = |ready: usize| {
+        format!(
+            "StatefulSet impala/db: {{apiVersion: apps/v1, spec: {{replicas: 3}}, status: {{replicas: 3, readyReplicas: {ready}}}}}\n"
+        )
+    };
+    let state = |node: &str, ready_pods| {
+        format!("Node ds01: {{{node}}}\n{ready}")
+            + &pod("ds01", "db-0", "owner: StatefulSet db")
+            + &set(ready_pods)
+    };
+    let alive = "ready: 'False', since: 1800, renewed: 3";
+    let some = page(&state(alive, 2), &[]);
+    let none = page(&state(alive, 0), &[]);
+    assert!(
+        some.contains("impala/db-0 (2/3 Ready) can still run on ds01.")
+            && some.contains("NOW Nothing"),
+        "{some}"
+    );
+    assert!(
+        none.contains("(0/3 Ready)") && none.contains("NOW 1 Log in to ds01"),
+        "{none}"
+    );
+    let old = page(&state("since: 1800, renewed: 300", 2), &[]);
+    let expected = "Unless more is heard of ds01 by 03:06Z, a run with these options deletes impala/db-0 from then on.";
+    assert!(old.contains(expected), "{old}");
 }
 
 /// A moment that lies ahead is not said as if it were over.

@@ -33,7 +33,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use pod_reaper_test_support::{
     samples::NOW,
     simulated::{Dice, Fault, Kind},
@@ -384,6 +384,45 @@ fn what_is_foreseen_comes_true() {
     });
     println!("foreseen: {reasons:?}");
     assert!(!enough || reasons.len() > 8, "{reasons:?}");
+}
+
+/// A run deletes a pod, a volume of which two machines can then write to. A page from after the request of its deletion has named the pod,
+/// and has said under NOW by when its node is to be looked at, unless more than time kept the pod.
+#[test]
+fn a_page_comes_before_a_volume_moves() {
+    let mut warned = 0;
+    let enough = for_every_seed(|seed| {
+        let plan = Plan::calm(seed);
+        let run = plan.audit_at(NOW);
+        let moving = all_pods(&run).filter(|pod| pod["verdict"] == "reap");
+        for pod in moving.filter(|pod| page::moves_a_volume(pod, &plan.state())) {
+            let mut plan = plan.clone();
+            plan.change_pod(pod["uid"].as_str().unwrap(), |pod| {
+                pod["metadata"]["deletionTimestamp"] = json!(NOW);
+                pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+            });
+            let threshold = run["settings"]["reapOlderThanSeconds"].as_i64().unwrap();
+            let later = NOW.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(threshold);
+            let [page, run] = [NOW, &later.to_string()].map(|now| plan.audit_at(now));
+            let [then, now] = [&page, &run].map(|report| {
+                let mut pods = all_pods(report);
+                pods.find(|it| it["uid"] == pod["uid"]).unwrap()
+            });
+            let mut nodes = page["nodes"].as_array().unwrap().iter();
+            let node = nodes.find(|node| node["name"] == pod["node"]).unwrap();
+            let is_kept = then["reason"] != "not-overdue"
+                || !then["foreseen"]["limit"].is_null()
+                || node["signsOfLife"] != json!([]);
+            if now["verdict"] == "reap" && !is_kept {
+                let lacks = page::lacks_a_warning(&page, pod);
+                let said = format!("{then:#}\n{:#}\n{:#}", page["data"], page["steps"]);
+                assert_eq!(lacks, None, "{said}");
+                warned += 1;
+            }
+        }
+    });
+    println!("{warned} pods, each with a page before its delete");
+    assert!(!enough || warned > 10, "{warned}");
 }
 
 /// A file of the same state gives the same plan.

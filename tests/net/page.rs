@@ -126,18 +126,6 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
             text(&step["what"]),
         );
     }
-    let is_fenced = |node: &&String| {
-        let Some(node) = find(before, "Node", "", node) else {
-            return false;
-        };
-        let marks = [&node["metadata"]["annotations"], &node["spec"]["taints"]];
-        marks.iter().any(|marks| {
-            let marks = marks.to_string();
-            ["fenc", "confirmed-off", "out-of-service", "shutdown"]
-                .iter()
-                .any(|mark| marks.contains(mark))
-        })
-    };
     let is_calm = words(said).contains("The steps below can wait");
     // No other pod writes to the volume of a leftover.
     let restarts = section(said, "RESTART ELSEWHERE");
@@ -156,7 +144,7 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
     let moving = moving
         .filter(|node| touched.contains(node))
         .collect::<BTreeSet<_>>();
-    if is_calm && let Some(node) = moving.iter().find(|node| !is_fenced(node)) {
+    if is_calm && let Some(node) = moving.iter().find(|node| !is_fenced(before, node)) {
         wrong("everything is said to wait", node);
     }
 
@@ -193,6 +181,53 @@ fn section(said: &str, heading: &str) -> String {
     words(&lines.collect::<Vec<_>>().join(" "))
 }
 
+/// Whether the node has a mark by which its machine can be known to be off.
+fn is_fenced(before: &Objects, node: &str) -> bool {
+    let Some(node) = find(before, "Node", "", node) else {
+        return false;
+    };
+    let marks = [&node["metadata"]["annotations"], &node["spec"]["taints"]];
+    marks.iter().any(|marks| {
+        let marks = marks.to_string();
+        ["fenc", "confirmed-off", "out-of-service", "shutdown"]
+            .iter()
+            .any(|mark| marks.contains(mark))
+    })
+}
+
+/// Whether two machines can write to a volume of the pod, once a run has deleted the pod.
+pub fn moves_a_volume(pod: &Value, before: &Objects) -> bool {
+    !is_fenced(before, text(&pod["node"])) && has_attached(before, text(&pod["uid"]))
+}
+
+/// Returns what a page lacks that comes before a run deletes this pod: DATA names the pod, and NOW its node and by when.
+pub fn lacks_a_warning(report: &Value, pod: &Value) -> Option<&'static str> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let name = format!("{}/{}", text(&pod["namespace"]), text(&pod["name"]));
+    let says = |text: &str, name: &str| {
+        let ends = |rest: &str| {
+            !rest.starts_with(|it: char| it.is_ascii_alphanumeric() || "-.".contains(it))
+        };
+        text.split(name).skip(1).any(ends)
+    };
+    let is_named = list(&report["data"])
+        .iter()
+        .any(|data| says(text(data), &name));
+    let is_timed = |what: &str| {
+        let mut after = what.split(" before ").skip(1);
+        after.any(|by| by.starts_with("the next run") || by.get(2..3) == Some(":"))
+    };
+    let warns = list(&report["steps"]).into_iter().any(|step| {
+        let mut nodes = list(&step["nodes"]).into_iter();
+        step["when"] == "now" && nodes.any(|it| it == pod["node"]) && is_timed(text(&step["what"]))
+    });
+    match (is_named, warns) {
+        (true, true) => None,
+        (false, _) => Some("DATA does not name the pod"),
+        (_, false) => Some("NOW does not say by when to look at its node"),
+    }
+}
+
 /// Whether a volume of the pod is attached to its node, and its namespace stays.
 fn has_attached(before: &Objects, uid: &str) -> bool {
     let mut objects = before.objects.iter();
@@ -203,7 +238,10 @@ fn has_attached(before: &Objects, uid: &str) -> bool {
         let mut volumes = volumes.filter_map(|volume| {
             let claim = text(&volume["persistentVolumeClaim"]["claimName"]);
             let claim = find(before, "PersistentVolumeClaim", namespace, claim)?;
-            Some(&claim["spec"]["volumeName"])
+            let volume = &claim["spec"]["volumeName"];
+            // Others are never attached, whatever an object says.
+            let csi = &find(before, "PersistentVolume", "", text(volume))?["spec"]["csi"];
+            (!csi.is_null() && csi["driver"] != "direct").then_some(volume)
         });
         let stays = find(before, "Namespace", "", namespace)
             .is_some_and(|it| it["metadata"]["deletionTimestamp"].is_null());

@@ -263,7 +263,7 @@ async fn a_machine_is_told_from_another_one_of_its_name() {
         let ran = ran("--yes --exit-on-manual", &cluster, ("{}", START), calm).await;
         let case = format!("{noted} {uid} {ids:?} {ready}");
         assert_eq!(history(&ran)["nodes"][0]["state"], state, "{case}");
-        let rings = ["back-same-boot", "another-machine"].contains(&state);
+        let rings = ["back-same-boot", "another-machine", "down"].contains(&state);
         let exit = ran.report.as_ref().unwrap()["exitCode"].as_u64();
         assert_eq!(exit, Some(if rings { 5 } else { 0 }), "{case}");
         assert_eq!(ran.events.len(), usize::from(rings), "{case}");
