@@ -20,10 +20,10 @@ const TAINT: &str = "node.kubernetes.io/out-of-service";
 const ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattachments";
 
 /// Nodes that each have a StatefulSet with an attached volume, and as many others.
-struct Disks {
-    case: Case,
+pub struct Disks {
+    pub case: Case,
     /// The nodes whose kubelets work; empty at the end.
-    alive: Arc<Mutex<BTreeSet<String>>>,
+    pub alive: Arc<Mutex<BTreeSet<String>>>,
     plays: Option<thread::JoinHandle<()>>,
 }
 
@@ -97,7 +97,12 @@ fn pod_that_stays(node: &str) -> Value {
 impl Disks {
     /// Starts these nodes and their others, and waits until each has its volume attached.
     fn start(nodes: &[&str]) -> Self {
-        let case = Case::empty(&["--controllers"]);
+        Self::with(nodes, &["--controllers"], "1")
+    }
+
+    /// Does the same with these options of `scripts/controlplane/start`, and with pods that tolerate a failure for so many seconds.
+    pub fn with(nodes: &[&str], options: &[&str], seconds: &str) -> Self {
+        let case = Case::empty(options);
         let spare = nodes.iter().map(|node| format!("spare-{node}"));
         let all = nodes.iter().map(|node| (*node).to_owned());
         let all: BTreeSet<_> = all.chain(spare).chain(["spare".to_owned()]).collect();
@@ -121,6 +126,8 @@ impl Disks {
                 each(&nodes["items"]).all(|node| node["spec"]["taints"].is_null())
             });
         let sets = nodes.iter().map(|node| set_of(node)).collect::<String>();
+        let tolerates = format!("tolerationSeconds: {seconds}");
+        let sets = sets.replace("tolerationSeconds: 1", &tolerates);
         disks.case.apply(&format!(
             "
 apiVersion: v1

@@ -16,6 +16,7 @@ mod detach;
 mod hangs;
 mod history;
 mod leaf;
+mod minutes;
 mod node_fails;
 mod outage;
 mod prelude;
