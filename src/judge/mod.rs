@@ -19,7 +19,7 @@ mod sentence;
 mod storage;
 mod tie;
 
-pub use self::context::{PodContext, Stored};
+pub use self::context::PodContext;
 pub use self::effect::{Effect, is_attached};
 pub use self::limits::{Foreseen, Judged, Limit, MAX_NODES_IGNORED, Plan};
 pub use self::policy::{Limits, Policy, same_kind, span};

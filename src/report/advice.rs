@@ -789,7 +789,6 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
 }
 
 /// Sorts advice, and joins the same about several pods or nodes.
-#[expect(clippy::result_large_err, reason = "`coalesce` takes both back so")]
 fn joined_up<'a>(all: impl Iterator<Item = Advice<'a>>) -> Vec<Advice<'a>> {
     let sorted = all.sorted_by(|a, b| (&a.what, a.apart).cmp(&(&b.what, b.apart)));
     let mut joined: Vec<Advice<'_>> = Vec::new();

@@ -11,7 +11,7 @@ use crate::{
         Attached, ClaimFacts, ClaimName, ClaimRead, ClaimState, Owner, PodFacts, Read, SetFacts,
         Storage, Unread, VolumeFacts,
     },
-    judge::{Stored, terms},
+    judge::terms,
     kubernetes::{RawDriver, RawStatefulSet},
     selector::is_name,
 };
@@ -59,8 +59,11 @@ impl<A: Api> Gathering<'_, A> {
     async fn read_nodes_and_drivers(&self, due: &mut [(PodFacts, Storage)]) {
         let reader = self.reader;
         let mut all = due.iter();
-        let needs_drivers =
-            all.any(|(pod, storage)| self.asks(pod, storage, |it| it.needs_drivers()));
+        let needs_drivers = all.any(|(pod, storage)| {
+            self.judged(pod)
+                .stored(storage)
+                .is_some_and(|it| it.needs_drivers())
+        });
         let volumes = due.iter().flat_map(|(_, storage)| storage.volumes());
         let asked = volumes.flat_map(terms).cloned().collect::<BTreeSet<_>>();
         let (nodes, detached) = tokio::join!(
@@ -92,8 +95,11 @@ impl<A: Api> Gathering<'_, A> {
     /// Reads the `StatefulSets` of pods. A verdict needs some of them, the page the Ready pods of all.
     pub async fn read_sets(&mut self, due: &mut [(PodFacts, Storage)]) {
         let reader = self.reader;
-        let needs_set =
-            |(pod, storage): &&(PodFacts, Storage)| self.asks(pod, storage, |it| it.needs_set());
+        let needs_set = |(pod, storage): &&(PodFacts, Storage)| {
+            self.judged(pod)
+                .stored(storage)
+                .is_some_and(|it| it.needs_set())
+        };
         let needed = due.iter().filter(needs_set);
         let needed = needed.filter_map(|(pod, _)| set_of(pod));
         let needed = needed.collect::<BTreeSet<_>>();
@@ -126,18 +132,15 @@ impl<A: Api> Gathering<'_, A> {
             // If the StatefulSet could not be read, a pod with local data needs you, and its reason says so. It is an
             // error of the run only if a PVC that may be wanted would go with the pod.
             if let Err(unread) = set
-                && self.asks(pod, storage, |it| it.fears_for_a_claim())
+                && self
+                    .judged(pod)
+                    .stored(storage)
+                    .is_some_and(|it| it.fears_for_a_claim())
             {
                 let (namespace, name) = key;
                 reader.failed(format_args!("StatefulSet {namespace}/{name}"), unread);
             }
         }
-    }
-
-    /// Asks a question about a pod with the storage that was read so far.
-    fn asks(&self, pod: &PodFacts, storage: &Storage, question: fn(&Stored<'_>) -> bool) -> bool {
-        let case = self.judged(pod);
-        case.stored(storage).is_some_and(|it| question(&it))
     }
 
     /// Gives each namespace its share of the PVCs to be read, and returns these PVCs: first those of the
