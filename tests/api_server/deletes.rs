@@ -186,7 +186,7 @@ fn two_dead_workers_cost_these_requests() {
     assert_eq!(run.report["summary"]["outcomes"]["deleted"], 2);
     let seen = proxy.seen().into_iter();
     let paths = seen.map(|seen| seen.path).collect_vec();
-    assert_eq!(paths.len(), 28, "{paths:#?}");
+    assert_eq!(paths.len(), 26, "{paths:#?}");
     let leases = paths.iter().filter(|path| path.contains("/leases"));
     let all = "/apis/coordination.k8s.io/v1/leases?";
     let lists = leases.clone().filter(|path| path.starts_with(all));

@@ -77,10 +77,7 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
 
     // `kubectl describe` finds the Events of an object by UID. The test does not compare ages.
     for (command, line) in [
-        (
-            "describe node ds06",
-            "Normal StuckOnNotReadyNode pod-reaper",
-        ),
+        ("describe node ds06", "Warning LookAtMachine pod-reaper"),
         (
             "describe statefulset real -n etl",
             "Normal StuckOnNotReadyNode pod-reaper",

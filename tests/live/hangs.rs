@@ -44,8 +44,8 @@ fn cause(report: &Value) -> (&str, &str) {
     )
 }
 
-/// A finalizer: the kubelet ends the pod, and says so by a grace period of 0. Then the runtime hangs while the kubelet still
-/// reports Ready: the container of another pod runs on, as one that nothing can kill.
+/// A finalizer: the kubelet ends the pod, and says so by a grace period of 0. Then the kubelet hangs while its node is still
+/// Ready: the container of another pod runs on, as one that nothing can kill.
 #[test]
 fn explain_names_why_a_pod_of_a_ready_node_stays() {
     let case = Case::empty(&["--node", "ds01", "--node", "ds02"]);
@@ -69,7 +69,7 @@ fn explain_names_why_a_pod_of_a_ready_node_stays() {
     assert_eq!(code, "finalizer", "{report:#}");
     assert!(command.contains("get pod -n default held"), "{command}");
 
-    case.hang_runtime("ds01");
+    case.stop("ds01");
     case.delete(&pod_path("default", "runs"), json!({}));
     let report = explained(&case, "default/runs", None);
     assert_eq!(cause(&report).0, "ending", "{report:#}");

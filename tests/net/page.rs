@@ -197,7 +197,15 @@ fn is_fenced(before: &Objects, node: &str) -> bool {
 
 /// Whether two machines can write to a volume of the pod, once a run has deleted the pod.
 pub fn moves_a_volume(pod: &Value, before: &Objects) -> bool {
-    !is_fenced(before, text(&pod["node"])) && has_attached(before, text(&pod["uid"]))
+    let uid = text(&pod["uid"]);
+    let mut objects = before.objects.iter();
+    // What has finished writes nothing.
+    let has_finished = objects.any(|it| {
+        it["kind"] == "Pod"
+            && it["metadata"]["uid"] == uid
+            && ["Succeeded", "Failed"].contains(&text(&it["status"]["phase"]))
+    });
+    !is_fenced(before, text(&pod["node"])) && !has_finished && has_attached(before, uid)
 }
 
 /// Returns what a page lacks that comes before a run deletes this pod: DATA names the pod, and NOW its node and by when.
