@@ -56,6 +56,8 @@ pub struct Saved {
     now: Timestamp,
     /// The objects of each kind.
     objects: BTreeMap<&'static str, BTreeMap<ObjectKey, Box<dyn Any + Send>>>,
+    /// The pods of each node, which are listed node by node.
+    pods_of_nodes: BTreeMap<String, Vec<ObjectKey>>,
     /// The newest moment at which the API server wrote an object of the file.
     newest: Option<Timestamp>,
     /// Whether a node, a pod or a lease has stamps of the API server.
@@ -171,6 +173,7 @@ impl Saved {
             }
         }
         saved.versions.clear();
+        saved.index_pods();
         if let Some(object) = &saved.twice {
             return Err(format!(
                 "it has two versions of {object}: nobody could say which is right; save all of it at once, with `{SAVES_ONE}`"
@@ -419,6 +422,32 @@ impl Saved {
         objects.filter_map(|object| object.downcast_ref())
     }
 
+    /// Lists the objects of the kind `K` of which `is` holds; none if that is not the kind asked for.
+    fn all_of<T: Kind, K: Kind>(&self, is: impl Fn(&K) -> bool) -> Vec<&T> {
+        let objects = self.objects.get(K::KIND).into_iter();
+        let objects = objects.flat_map(BTreeMap::values);
+        let objects = objects.filter(|object| object.downcast_ref().is_some_and(&is));
+        objects.filter_map(|object| object.downcast_ref()).collect()
+    }
+
+    /// Notes the pods of each node.
+    fn index_pods(&mut self) {
+        let pods = self.objects.get(RawPod::KIND).into_iter().flatten();
+        for (key, pod) in pods {
+            if let Some(node) = pod.downcast_ref().and_then(RawPod::node) {
+                let of_node = self.pods_of_nodes.entry(node).or_default();
+                of_node.push(key.clone());
+            }
+        }
+    }
+
+    /// Lists the pods of a node, ordered by namespace and name, as objects of their kind.
+    fn pods_of<T: Kind>(&self, node: &str) -> Vec<&T> {
+        let keys = self.pods_of_nodes.get(node).into_iter().flatten();
+        let pods = keys.filter_map(|key| self.objects.get(T::KIND)?.get(key));
+        pods.filter_map(|pod| pod.downcast_ref()).collect()
+    }
+
     /// Lists the objects of a kind that could not be read.
     fn malformed<T: Kind>(&self) -> impl Iterator<Item = &Malformed> {
         let objects = self.malformed.iter();
@@ -553,27 +582,21 @@ impl Api for Saved {
         add: impl Fn(&mut A, &T),
     ) -> Result<Listed<A>, Failure> {
         self.is_saved_or_may_lack::<T>()?;
-        let is_listed = |object: &&T| {
-            let object: &dyn Any = *object;
-            match of {
-                Of::All => true,
-                Of::Pods(list) => object
-                    .downcast_ref()
-                    .is_some_and(|pod: &RawPod| match list {
-                        PodsOf::Node(node) => pod.node().as_ref() == Some(node),
-                        PodsOf::NoNode => pod.node().is_none(),
-                        PodsOf::Finished => false,
-                        PodsOf::Namespace(namespace) => pod.metadata.namespace == *namespace,
-                        PodsOf::Name(name) => pod.metadata.name == *name,
-                    }),
-                Of::Nodes(selector) => object
-                    .downcast_ref()
-                    .is_some_and(|node: &RawNode| node.is_labelled(selector)),
+        let objects = match of {
+            Of::All => self.all().collect_vec(),
+            Of::Nodes(selector) => self.all_of(|node: &RawNode| node.is_labelled(selector)),
+            Of::Pods(PodsOf::Node(node)) => self.pods_of(node),
+            Of::Pods(PodsOf::NoNode) => self.all_of(|pod: &RawPod| pod.node().is_none()),
+            Of::Pods(PodsOf::Finished) => Vec::new(),
+            Of::Pods(PodsOf::Namespace(namespace)) => {
+                self.all_of(|pod: &RawPod| pod.metadata.namespace == *namespace)
             }
+            Of::Pods(PodsOf::Name(name)) => self.all_of(|pod: &RawPod| pod.metadata.name == *name),
         };
         let mut items = A::default();
-        let objects = self.all().filter(is_listed);
-        objects.for_each(|object| add(&mut items, object));
+        for object in objects {
+            add(&mut items, object);
+        }
         Ok(Listed {
             items,
             malformed: self.malformed::<T>().cloned().collect(),
