@@ -1,6 +1,6 @@
 //! Deletes that real admission refuses, and a server that cannot be reached or does not accept the credentials.
 //!
-//! Every run here uses [`run_in`], so that each fault is also a test of S19 and S20 of docs/security.md: the run ends by its own
+//! Every run here uses [`run_in`], so that each fault is also a test of S15 and S16 of docs/security.md: the run ends by its own
 //! deadline, and the secrets that [`stuck`] and the proxy plant appear nowhere.
 
 use crate::prelude::*;
