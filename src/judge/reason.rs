@@ -63,49 +63,35 @@ reasons! {
     MirrorPod = "mirror-pod" => Leave,
         "A kubelet makes it from a file on its node (a static pod), and would make it again.";
     OptedOut = "opted-out" => Leave,
-        "The pod, its namespace or its node has pod-reaper.io/skip, as annotation or label, with \
-         any value but false. An annotation whose value is a time, such as 2026-01-31T03:00:00Z, ends then.";
+        "The pod, its namespace or its node has pod-reaper.io/skip, as an [annotation](decisions.md#annotations) or a label.";
     NodeGone = "node-gone" => Leave,
-        "It has no node any more, and no finalizer except the Job controller's. Kubernetes' pod garbage collector deletes it, usually within a minute.";
+        "Kubernetes' pod garbage collector deletes it, usually within a minute.";
     NodeReady = "node-ready" => Leave,
-        "Its node is Ready: a kubelet lives there, and only it knows whether the containers have \
-         stopped.";
+        "A kubelet lives on its node, and only it knows whether the containers have stopped.";
     NotOverdue = "not-overdue" => Wait,
-        "It has been [overdue](decisions.md#overdue-and-stuck) for less than --reap-older-than, or is not overdue yet. A kubelet that comes back in that time terminates the pod cleanly. Or its PVC was [given up](data.md#give-a-pvc-up) a short time ago, and you can still set the volume to Retain: the report says until when.";
+        "It is not [stuck](decisions.md#overdue-and-stuck) yet: a kubelet that comes back in time terminates the pod cleanly. Or its PVC was [given up](data.md#give-a-pvc-up) a short time ago: the report says until when you can still keep the data.";
     KosmosLeaf = "kosmos-leaf" => Manual,
-        "Its node stands for another cluster, joined by Kosmos. NotReady usually means that the link is cut: the pod is probably still running there.";
+        "Its node stands for another cluster, joined by Kosmos. Usually the link is cut, and the pod is still running there.";
     VirtualNode = "virtual-node" => Manual,
-        "Its node is a program that runs or simulates pods elsewhere, such as Virtual Kubelet, Liqo, interLink or KWOK, and does not report: the pod may well be running. Or no kubelet ever reported on the node, so it is not known what it stands for.";
+        "Its node is a program that runs or simulates pods elsewhere, or no kubelet ever reported on it. The pod may well be running.";
     EdgeNode = "edge-node" => Manual,
-        "Its node is a machine that keeps working while it is cut off from this cluster, such as one of KubeEdge, OpenYurt, SuperEdge or EKS Hybrid Nodes. NotReady usually means that the link is cut: the pod may well be running.";
+        "Its node is a machine that keeps working while it is cut off from this cluster. The pod may well be running.";
     LeafNode = "leaf-node" => Manual,
-        "--leaf-node-selector selects its node: it stands for something that this cluster does \
-         not see, and the pod may be running there.";
+        "--leaf-node-selector selects its node: the pod may be running where this cluster does not see it.";
     FactsUnread = "facts-unread" => Wait,
-        "A rule needs a fact that could not be read:\n\
-         \n\
-         - the node, the namespace, the node's lease, or another Lease that may show life;\n\
-         - whether anything attaches a disk;\n\
-         - how many nodes are NotReady;\n\
-         - or the time: [the API server's clock](decisions.md#limits) cannot be trusted.";
+        "The report names the fact that could not be read. Or [the API server's clock](decisions.md#limits) cannot be trusted.";
     NodeJustFailed = "node-just-failed" => Wait,
-        "Its node has been NotReady for less than --reap-older-than, or it is not known since when: the kubelet may just be restarting. The time is that of the last transition of Ready or of the NoSchedule taint, whichever is later. A transition in the future is ignored.";
+        "The kubelet may just be restarting. The node is NotReady since the last transition of Ready or its NoSchedule taint, whichever is later. A time in the future is no time, and the pod waits if there is none.";
     KubeletAlive = "kubelet-alive" => Manual,
-        "Its node is NotReady, but shows a [sign of life](decisions.md#signs-of-life). Its containers are most likely running, unless the kubelet itself reports that they have terminated. Workloads that tolerate two copies were already replaced at the eviction, so a delete would gain nothing.";
+        "Its node shows a [sign of life](decisions.md#signs-of-life): its containers are most likely running.";
     EtcdMember = "etcd-member" => Manual,
-        "Its node may carry the API server's datastore (etcd or dqlite), and fewer such nodes are Ready than a majority. The API server writes, so [one of the NotReady machines may be alive and needed](decisions.md#the-majority).";
+        "The API server writes, so [one of the NotReady machines may be alive and needed](decisions.md#the-majority).";
     Finalizers = "finalizers" => Manual,
         "A finalizer blocks it: a controller has work to do before the pod can be deleted.";
     LocalVolume = "local-volume" => Manual,
-        "One of its PVCs is bound to a volume that no other node is known to reach, so that a replacement would wait for the dead node forever. Such a volume\n\
-         \n\
-         - has a node affinity that no other node satisfies (zone and region terms are ignored);\n\
-         - is a hostPath or local volume without an affinity;\n\
-         - or is a Longhorn strict-local volume.\n\
-         \n\
-         The pod passes if [nothing wants it again](data.md#if-nothing-wants-the-pod-again). So does a PVC that was [given up](data.md#give-a-pvc-up).";
+        "One of its PVCs is bound to a volume that [no other node is known to reach](data.md#which-volumes-tie-a-pod): a replacement would wait for the dead node forever. The pod passes if [nothing wants it again](data.md#if-nothing-wants-the-pod-again), and so does a PVC that was [given up](data.md#give-a-pvc-up).";
     HostPath = "host-path" => Manual,
-        "One of its containers may write to a directory or disk of the dead node, by a hostPath volume. Its controller waits for the end of the pod, and would then start the replacement elsewhere, with an empty directory. ReplicaSets, Jobs and DaemonSets do not wait. [Some mounts and paths](data.md#a-directory-of-the-node) are ignored.";
+        "It may write to [a directory of the dead node](data.md#a-directory-of-the-node), and a replacement would start elsewhere, with an empty one.";
     VolumeUnverified = "volume-unverified" => Manual,
         "One of two things, in the order of the rules:\n\
          \n\
@@ -119,15 +105,15 @@ reasons! {
          - a CSI volume without an attach step whose file system or attributes show that it is a single-machine disk;\n\
          - or the disk of a KubeVirt virtual machine.";
     OwnerKind = "owner-kind" => Manual,
-        "One of its owners, or the Deployment or CronJob above it, is of a kind that --manual-owner-kind names: you chose to decide yourself.";
+        "You chose to decide yourself.";
     Stuck = "stuck-on-not-ready-node" => Reap,
         "It is stuck Terminating on a NotReady node, and no other rule keeps it.";
     MassOutage = "mass-outage" => Wait,
         "[The breaker](decisions.md#limits) holds the pod: too many nodes are NotReady, of all or of its zone.";
     FailedTogether = "failed-together" => Wait,
-        "Its node and others fell silent within two minutes, and these are more than --max-failed-together. [The cause](decisions.md#limits) may be a switch, a rack or a host, and the machines may run.";
+        "Its node [failed together](decisions.md#limits) with others, and the machines may run.";
     NoRoom = "no-room" => Wait,
-        "The pod would restart elsewhere, and [no other node](decisions.md#limits) could start it: none is Ready, not cordoned, and free of taints that the pod does not tolerate.";
+        "[No other node](decisions.md#limits) could start it.";
     OverCap = "over-cap" => Wait,
         "A run deletes at most --max-deletes pods, and others were overdue for longer.";
 }
