@@ -49,27 +49,27 @@ outcomes! {
         "It was deleted, and verified to be gone.";
     /// Something else deleted the pod, or it is not known what deleted it.
     Gone = "gone", "It was already gone, or disappeared just before the delete: nothing is left to do.",
-        "Something else deleted it, or it is not known what did. Nothing is left to do.";
+        "Something else deleted it, or it is not known what did.";
     /// The pod is no longer the one that was judged. Holds a sentence that says how it differs.
     Changed(how) = "changed", "{how} Not deleted.",
-        "It is no longer the pod that was judged: not deleted. The next run judges it again.";
+        "It is no longer the pod that was judged: not deleted.";
     /// The node is Ready again.
     NodeRecovered = "node-recovered", "The node was Ready again right before the delete: not deleted.",
         "Its node was Ready again right before the delete: not deleted.";
     /// The node is no longer the one that was judged, or a rule about the node now keeps the pod.
     /// Holds a sentence that says which.
     NodeChanged(how) = "node-changed", "{how} Not deleted.",
-        "Not deleted: just before the delete, its node had been replaced or removed or showed a sign of life, or a rule about the node now kept the pod.";
+        "Its node was replaced or removed, showed a sign of life, or a rule about it now kept the pod: not deleted.";
     /// The pod's namespace was opted out after the pod was judged.
     OptedOut = "opted-out",
         "Its namespace was opted out by pod-reaper.io/skip after the pod was judged: not deleted.",
         "Its namespace was opted out after it was judged: not deleted.";
     /// RBAC or admission forbids the delete. Holds the API server's message.
     Denied(message) = "denied", "The API server refused the delete: {message}",
-        "RBAC or admission forbids the delete; the report has the message. Grant the permission, or change the policy that refuses.";
+        "RBAC or admission forbids the delete. Grant the permission, or change the policy that refuses.";
     /// The delete failed for any other cause. Holds the cause.
     Failed(cause: FailedTry) = "failed", "It could not be deleted: {cause}",
-        "The delete failed otherwise; the report has the cause. The next run tries again.";
+        "The delete failed otherwise. The next run tries again.";
     /// The API server accepted the delete, but the pod is still there.
     StillThere = "still-there",
         "The API server accepted the delete, but the pod is still there: look for a finalizer on it.",

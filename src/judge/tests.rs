@@ -63,7 +63,7 @@ fn the_page_of_reasons_is_current() {
         "
 ## Outcomes
 
-What happened to a pod whose verdict was `reap`.
+These say what became of a pod with the verdict `reap`:
 
 {}",
         table("outcome", outcomes)
