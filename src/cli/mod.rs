@@ -21,8 +21,8 @@ pub use self::options::{Common, HistoryPlace, Options, OutputFormats, Reach, Sav
 pub use self::values::{LogFormat, Output, PodName};
 use crate::selector::regex;
 
-/// Force-deletes pods stuck Terminating on NotReady nodes, and reports those that need you. It never
-/// deletes a PVC. Without --dry-run it deletes pods; at a terminal it asks first.
+/// Force-deletes pods stuck Terminating on NotReady nodes, and reports those that need you. It deletes
+/// no PVC itself. Without --dry-run it deletes pods; at a terminal it asks first.
 ///
 /// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The
 /// report goes to standard output, the log to standard error. First aid for any pod that stays

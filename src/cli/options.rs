@@ -35,9 +35,8 @@ pub struct Options {
     #[arg(help_heading = LIMITS, long, short, display_order = 0)]
     pub yes: bool,
 
-    /// Run only if the guard (an admission policy) proves that it stops this account from deleting a running pod. To prove
-    /// that, the run requests a dry-run delete of its own pod, which the guard has to refuse.
-    /// The downward API names that pod, and the proof covers only its namespace. --dry-run and --snapshot skip this check
+    /// Run only if the guard (an admission policy) proves that it stops this account from deleting a running pod: it has to
+    /// refuse a dry-run delete of the run's own pod. --dry-run and --snapshot skip this check
     #[arg(help_heading = LIMITS, long)]
     pub require_guard: bool,
 
@@ -128,8 +127,7 @@ pub struct Common {
     #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = path, conflicts_with_all = ["context", "kubeconfig"])]
     pub snapshot: Option<PathBuf>,
 
-    /// With --snapshot: the largest file that is read, such as 8Gi. It may need twice its size in memory.
-    /// 5,000 nodes and 50,000 pods are 1 to 3 GB, as kubectl prints them
+    /// With --snapshot: the largest file that is read, such as 8Gi. It may need twice its size in memory
     #[arg(help_heading = SOURCE, long, hide_short_help = true, value_name = "SIZE", value_parser = values::size, default_value = "4Gi")]
     pub max_snapshot_size: u64,
 

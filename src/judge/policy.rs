@@ -16,16 +16,15 @@ use crate::selector::NodeSelectors;
 #[serde(rename_all = "camelCase")]
 #[command(next_help_heading = "Which pods")]
 pub struct Policy {
-    /// How long a pod must be overdue (past its deletion deadline), and its node NotReady, before a run
-    /// reaps (force-deletes) the pod. If the node shows no sign of life, a run does not wait for the
-    /// grace period of the pod
+    /// How long a pod must be overdue, and its node NotReady, before a run reaps (force-deletes) the pod.
+    /// On a silent node, a run does not wait for the grace period
     #[arg(long, display_order = 3, value_name = "DURATION", value_parser = parse_threshold, default_value = "10m")]
     #[serde(rename = "reapOlderThanSeconds", serialize_with = "in_seconds")]
     #[cfg_attr(test, schemars(with = "i64"))]
     pub reap_older_than: SignedDuration,
 
-    /// Leave pods with an owner of this kind, such as StatefulSet or sts, to you; also applies to the
-    /// Deployment or CronJob above the owner. Repeatable, or separated by commas
+    /// Keep pods with an owner of this kind, such as StatefulSet or sts: they need you. Also applies to
+    /// the Deployment or CronJob above the owner. Repeatable, or separated by commas
     #[arg(id = "manual_owner_kind", long = "manual-owner-kind", value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     pub manual_owner_kinds: Vec<String>,
 
@@ -56,8 +55,7 @@ pub struct Limits {
     pub max_not_ready_percent: u8,
 
     /// Delete no pods of nodes that failed together: of more nodes than this, whose kubelets fell silent within two
-    /// minutes. A switch, a rack or a host may be the cause, and the machines may run. Confirm those
-    /// that you found off. 0 means no limit
+    /// minutes. The machines may run. Confirm those that you found off. 0 means no limit
     #[arg(long, value_name = "N", default_value = "2", value_parser = parse_count)]
     #[serde(serialize_with = "or_zero")]
     #[cfg_attr(test, schemars(with = "usize"))]

@@ -75,7 +75,7 @@ reasons! {
     VirtualNode = "virtual-node" => Manual,
         "Its node is a program that runs or simulates pods elsewhere, or no kubelet ever reported on it. The pod may well be running.";
     EdgeNode = "edge-node" => Manual,
-        "Its node is a machine that keeps working while it is cut off from this cluster. The pod may well be running.";
+        "Its node is a machine that keeps working without a link to this cluster. The pod may well be running.";
     LeafNode = "leaf-node" => Manual,
         "--leaf-node-selector selects its node: the pod may be running where this cluster does not see it.";
     FactsUnread = "facts-unread" => Wait,
