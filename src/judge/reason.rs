@@ -107,7 +107,7 @@ reasons! {
     OwnerKind = "owner-kind" => Manual,
         "You chose to decide yourself.";
     Stuck = "stuck-on-not-ready-node" => Reap,
-        "It is stuck Terminating on a NotReady node, and no other rule keeps it.";
+        "No other rule keeps it.";
     MassOutage = "mass-outage" => Wait,
         "[The breaker](decisions.md#limits) holds the pod: too many nodes are NotReady, of all or of its zone.";
     FailedTogether = "failed-together" => Wait,
