@@ -62,7 +62,7 @@ pub async fn run_on<'a>(
         return Err(absent(reader, asked).await);
     };
     let waiting = if raw.may_wait() {
-        waiting(reader, &raw.facts()).await?
+        waiting(reader, &raw.facts).await?
     } else {
         None
     };
@@ -70,7 +70,7 @@ pub async fn run_on<'a>(
     if let Some(WaitsFor::Pod { name, .. }) = waiting.as_ref().map(|it| &it.waits_for) {
         raw = read(name).await?.unwrap_or(raw);
     }
-    let pod = raw.facts();
+    let pod = raw.facts;
     let terminating = pod.deletion.map(|_| pod.clone());
     let gathered = gather(reader, terminating).await?;
     // A run leaves out a pod that lacks a field that a verdict needs.

@@ -389,7 +389,7 @@ async fn a_node_permits_no_write_to_a_pod_of_another_node_and_a_leaf_node_none_a
     };
     for (node, writes) in [("ds06", 2), ("ds05", 0), ("null", 0)] {
         let pod = objects(&yaml(&format!("Pod shop/a-0: {{node: {node}}}"))).remove(0);
-        let mut pod = serde_json::from_value::<RawPod>(pod).unwrap().facts();
+        let mut pod = serde_json::from_value::<RawPod>(pod).unwrap().facts;
         pod.in_namespace = Ok(NamespaceFacts::default());
         let before = server.lock().requests.len();
         let permit = again.permit(&policy, (&pod, Some(&storage)), [], false);

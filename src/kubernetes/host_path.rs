@@ -3,12 +3,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use serde::{
-    Serialize, Serializer,
-    de::{Deserialize, Deserializer},
-};
-
-use super::{folded, meta::cut};
+use super::{Items, meta::cut};
 use crate::facts::MAX_CLAIMS_PER_POD;
 
 raw! {
@@ -19,9 +14,9 @@ raw! {
         kind: String,
     }
 
-    struct SpecOfContainer {
+    pub struct Container {
         name: String,
-        volume_mounts: Vec<Mount>,
+        volume_mounts: Items<Mount>,
     }
 
     struct Mount {
@@ -37,90 +32,71 @@ const ETCD: [&str; 2] = ["etcd", "etcd-manager"];
 /// The name of an API server's container.
 const API_SERVER: &str = "kube-apiserver";
 
-/// The facts about the containers of a pod that a rule needs.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Mounted {
-    /// The names of the volumes that containers mount and may write to, each with a path below it. One more
-    /// than the limit means that there are too many.
-    written: BTreeSet<[String; 2]>,
-    /// Whether one of them is called as etcd is.
-    pub has_etcd: bool,
-    /// Whether one of them is called as an API server is.
-    pub has_api_server: bool,
+impl Container {
+    /// Reports whether it is called as etcd is.
+    pub fn is_etcd(&self) -> bool {
+        ETCD.contains(&self.name.as_str())
+    }
+
+    /// Reports whether it is called as an API server is.
+    pub fn is_api_server(&self) -> bool {
+        self.name == API_SERVER
+    }
 }
 
-impl<'de> Deserialize<'de> for Mounted {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let add = |kept: &mut Self, container: SpecOfContainer| {
-            kept.has_etcd |= ETCD.contains(&container.name.as_str());
-            kept.has_api_server |= container.name == API_SERVER;
-            let mounts = container.volume_mounts.into_iter();
-            let written = mounts.filter(|mount| !mount.read_only);
-            for mount in written {
-                // The directory that the pod computes may have any name.
-                let below = match mount.sub_path_expr.split_once("$(") {
-                    Some((known, _)) => known
-                        .rsplit_once('/')
-                        .map_or("", |(known, _)| known)
-                        .to_owned(),
-                    None => [mount.sub_path, mount.sub_path_expr].concat(),
-                };
-                let mut names = [mount.name, below];
-                names.iter_mut().for_each(cut);
-                if !kept.are_many() {
-                    kept.written.insert(names);
-                }
-            }
+impl Mount {
+    /// Returns the name of the volume, and the path below it. The directory that the pod computes may have any name.
+    fn place(&self) -> [String; 2] {
+        let below = match self.sub_path_expr.split_once("$(") {
+            Some((known, _)) => known
+                .rsplit_once('/')
+                .map_or("", |(known, _)| known)
+                .to_owned(),
+            None => [self.sub_path.as_str(), &self.sub_path_expr].concat(),
         };
-        folded(from, add)
+        let mut place = [self.name.clone(), below];
+        place.iter_mut().for_each(cut);
+        place
     }
 }
 
-/// Writes containers that give the same facts.
-impl Serialize for Mounted {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let programs = [(ETCD[0], self.has_etcd), (API_SERVER, self.has_api_server)];
-        let programs = programs.into_iter().filter(|(_, is_there)| *is_there);
-        let mut containers = programs
-            .map(|(name, _)| SpecOfContainer {
-                name: name.to_owned(),
-                ..SpecOfContainer::default()
-            })
-            .collect::<Vec<_>>();
-        let written = self.written.iter().map(|[name, below]| Mount {
-            name: name.clone(),
-            sub_path: below.clone(),
-            ..Mount::default()
-        });
-        containers.push(SpecOfContainer {
-            volume_mounts: written.collect(),
-            ..SpecOfContainer::default()
-        });
-        containers.serialize(to)
+/// The names of the volumes that containers mount and may write to, each with a path below it.
+pub struct WrittenPaths {
+    places: BTreeSet<[String; 2]>,
+    /// Whether there are more than are kept.
+    pub are_many: bool,
+}
+
+impl WrittenPaths {
+    pub fn by(containers: &Items<Container>) -> Self {
+        let mut mounts = containers.iter().map(|it| &it.volume_mounts);
+        let written = mounts.clone().flat_map(|all| all.iter());
+        let written = written.filter(|mount| !mount.read_only);
+        let places = written.map(Mount::place).collect::<BTreeSet<_>>();
+        Self {
+            are_many: places.len() > MAX_CLAIMS_PER_POD
+                || containers.are_cut()
+                || mounts.any(Items::are_cut),
+            places,
+        }
+    }
+
+    /// Lists the paths below the volume of that name.
+    pub fn below(&self, volume: &str) -> impl Iterator<Item = &str> {
+        let places = self.places.iter().filter(move |[name, _]| name == volume);
+        places.map(|[_, below]| below.as_str())
     }
 }
 
-impl Mounted {
-    /// Drops the mounts of volumes other than these. If there were too many mounts, a container writes to each volume.
-    pub fn keep(&mut self, volumes: &[&str]) {
-        let everywhere = volumes.iter().filter(|_| self.are_many());
-        let everywhere = everywhere
-            .map(|volume| [(*volume).to_owned(), String::new()])
-            .collect::<Vec<_>>();
-        self.written
-            .retain(|[volume, _]| volumes.contains(&volume.as_str()));
-        self.written.extend(everywhere);
-    }
-
-    /// Lists the paths below the volume of that name to which a container may write.
-    pub fn written_below(&self, volume: &str) -> impl Iterator<Item = &str> {
-        let written = self.written.iter().filter(move |[name, _]| name == volume);
-        written.map(|[_, below]| below.as_str())
-    }
-
-    /// Reports whether there are more mounts than are kept.
-    pub fn are_many(&self) -> bool {
-        self.written.len() > MAX_CLAIMS_PER_POD
+/// Drops the names that no rule reads, and the mounts of volumes other than these, unless there are too many mounts.
+pub fn strip(containers: &mut Items<Container>, volumes: &[&str]) {
+    let are_many = WrittenPaths::by(containers).are_many;
+    for container in &mut containers.0 {
+        if !container.is_etcd() && !container.is_api_server() {
+            container.name.clear();
+        }
+        let mounts = &mut container.volume_mounts.0;
+        mounts.retain(|mount| are_many || volumes.contains(&mount.name.as_str()));
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
     selector::NodeSelectors,
     words::is_word,
 };
+use derive_more::Deref;
 use serde::{
     Serialize,
     de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor},
@@ -202,6 +203,37 @@ where
     }
 
     from.deserialize_any(Fold(add, PhantomData))
+}
+
+/// The most items that are read of a list in a pod. Kubernetes and its users write far fewer.
+const MAX_ITEMS_READ: usize = 256;
+
+/// A list of which at most so many items are read, and one more to show that there are too many.
+#[derive(Debug, Clone, PartialEq, Deref, Serialize)]
+pub struct Items<T>(Vec<T>);
+
+impl<T> Items<T> {
+    /// Reports whether there are more items than are read.
+    fn are_cut(&self) -> bool {
+        self.len() > MAX_ITEMS_READ
+    }
+}
+
+impl<T> Default for Items<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Items<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let add = |kept: &mut Vec<T>, item: T| {
+            if kept.len() <= MAX_ITEMS_READ {
+                kept.push(item);
+            }
+        };
+        folded(from, add).map(Self)
+    }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -3,7 +3,6 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
-    mem,
 };
 
 use itertools::Itertools as _;
@@ -14,8 +13,8 @@ use serde::{
 };
 
 use super::{
-    Shared, folded,
-    host_path::{HostPath, Mounted},
+    Items, Shared,
+    host_path::{self, Container, HostPath, WrittenPaths},
     lease::HolderPod,
     meta::{
         AFTER_REAP, HOSTNAME, MAX_ITEMS_KEPT, MIRROR, Malformed, Meta, OwnerReference, SKIP,
@@ -25,8 +24,8 @@ use super::{
 };
 use crate::{
     facts::{
-        ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Ready,
-        SignBy, Taint, Toleration, Unread,
+        ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Read,
+        Ready, SignBy, Taint, Toleration, Unread,
     },
     selector::NodeSelectors,
     words::{Foreign, name},
@@ -37,7 +36,6 @@ use crate::{
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// The key of the taint of a node whose kubelet says that it is not Ready.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
-const TAINTS: [&str; 2] = [UNREACHABLE, NOT_READY];
 /// The most characters of the key and the value of a taint.
 const MAX_TAINT_CHARS: usize = 253 + 1 + 63 + 63;
 /// How many seconds a pod tolerates either taint if it does not say so itself. Kubernetes writes
@@ -92,30 +90,18 @@ impl StaticPods {
     }
 }
 
-/// A pod, with the texts of it that a run keeps: at most 2 KiB.
-#[derive(Debug, Clone, Default, Deserialize)]
+/// A pod as a run keeps it: its facts, with texts of at most 2 KiB.
+#[derive(Debug, Clone, Deserialize)]
 #[serde(from = "WholePod")]
 pub struct RawPod {
-    /// Of labels, annotations and `managedFields`, only those that matter.
+    /// Its names and times alone.
     pub metadata: Meta,
-    node_name: String,
-    termination_grace_period_seconds: Option<i64>,
-    tolerations: Tolerations,
-    phase: String,
+    /// The facts about the pod, Terminating or not; neither its namespace nor its PVCs are looked up yet.
+    pub facts: PodFacts,
     /// Whether its kubelet says that it has started it. Its phase does not tell: controllers end pods that never ran.
     pub has_started: bool,
-    containers: Containers,
-    /// The programs of its containers.
-    programs: StaticPods,
-    host_paths: Vec<Foreign>,
-    names_its_node: bool,
-    own_disk: Option<String>,
-    /// The PVCs that the pod uses; none if there are too many to keep.
-    claims: Vec<ClaimName>,
-    too_many_claims: Option<Unread>,
-    finalizers_set_by: BTreeMap<Foreign, Foreign>,
-    /// Why the pod cannot be judged: the name of a missing field of a volume, or too much text.
-    lacks: Option<String>,
+    /// What it shows of the API server's datastore.
+    pub shows: StaticPods,
 }
 
 raw! {
@@ -129,10 +115,10 @@ raw! {
     struct PodSpec {
         node_name: String,
         termination_grace_period_seconds: Option<i64>,
-        volumes: Volumes,
-        containers: Mounted,
-        init_containers: Mounted,
-        tolerations: Tolerations,
+        volumes: Items<PodVolume>,
+        containers: Items<Container>,
+        init_containers: Items<Container>,
+        tolerations: Items<RawToleration>,
         node_selector: BTreeMap<String, String>,
         affinity: Affinity,
     }
@@ -147,18 +133,18 @@ raw! {
     }
 
     struct RequiredTerms {
-        node_selector_terms: Terms,
+        node_selector_terms: Items<RawTerm>,
     }
 
     struct RawTerm {
-        match_expressions: Names,
-        match_fields: Names,
+        match_expressions: Items<RawRequirement>,
+        match_fields: Items<RawRequirement>,
     }
 
     struct RawRequirement {
         key: String,
         operator: String,
-        values: Values,
+        values: Items<String>,
     }
 
     struct RawToleration {
@@ -195,11 +181,11 @@ raw! {
         phase: String,
         // Only a kubelet sets it, when it takes up the pod (`pkg/kubelet/status/status_manager.go`).
         start_time: Option<Given>,
-        init_container_statuses: Vec<Container>,
-        container_statuses: Vec<Container>,
+        init_container_statuses: Vec<ContainerStatus>,
+        container_statuses: Vec<ContainerStatus>,
     }
 
-    struct Container {
+    struct ContainerStatus {
         state: ContainerState,
     }
 
@@ -231,199 +217,43 @@ impl Serialize for Given {
     }
 }
 
-/// The volumes that matter: those that use PVCs, up to the limit, and the first of each kind of
-/// disk.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-struct Volumes(Vec<PodVolume>);
-
-impl<'de> Deserialize<'de> for Volumes {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let add = |kept: &mut Vec<PodVolume>, mut volume: PodVolume| {
-            if let Some(claim) = &mut volume.persistent_volume_claim {
-                cut(&mut claim.claim_name);
-                claim.claim_name = name(mem::take(&mut claim.claim_name));
-            }
-            volume.host_path = volume.host_path.filter(HostPath::may_have_data);
-            let kind = |it: &PodVolume| (it.uses_claim(), it.host_path.is_some(), it.disk());
-            let most = match kind(&volume) {
-                (true, ..) => MAX_CLAIMS_PER_POD + 1,
-                (_, true, _) => MAX_ITEMS_KEPT + 1,
-                (.., disk) => usize::from(disk.is_some()),
-            };
-            if kept.iter().filter(|it| kind(it) == kind(&volume)).count() < most {
-                kept.push(volume);
-            }
-        };
-        folded(from, add).map(Self)
-    }
-}
-
-/// The terms of a pod's required affinity, one of which a node has to satisfy. Only what names a node is kept, each once,
-/// up to one more than the limit: the node's name, and its hostname. A term without requirements matches no node.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct Terms(BTreeSet<[Option<String>; 2]>);
-
-/// Writes terms that name the same.
-impl Serialize for Terms {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(self.0.iter().map(|[name, hostname]| RawTerm {
-            match_fields: Names::of(name.clone(), None),
-            match_expressions: Names::of(None, hostname.clone()),
-        }))
-    }
-}
-
-impl<'de> Deserialize<'de> for Terms {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let add = |kept: &mut BTreeSet<_>, term: RawTerm| {
-            let (labels, fields) = (term.match_expressions, term.match_fields);
-            if kept.len() <= MAX_ITEMS_KEPT && (labels.are_any || fields.are_any) {
-                kept.insert([fields.name, labels.hostname]);
-            }
-        };
-        folded(from, add).map(Self)
-    }
-}
-
-/// What the requirements of a term name, if they allow one value of it.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct Names {
-    are_any: bool,
-    name: Option<String>,
-    hostname: Option<String>,
-}
-
-impl Names {
-    fn of(name: Option<String>, hostname: Option<String>) -> Self {
-        Self {
-            are_any: true,
-            name,
-            hostname,
-        }
-    }
-}
-
-/// Writes requirements that name the same. One without a key stands for those that name no node.
-impl Serialize for Names {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let requirement = |key: &str, value: &String| RawRequirement {
-            key: key.to_owned(),
-            operator: "In".to_owned(),
-            values: Values(vec![value.clone()]),
-        };
-        let name = self.name.iter().map(|it| requirement(NODE_NAME, it));
-        let hostname = self.hostname.iter().map(|it| requirement(HOSTNAME, it));
-        let other = self.are_any.then(RawRequirement::default);
-        to.collect_seq(name.chain(hostname).chain(other))
-    }
-}
-
-impl<'de> Deserialize<'de> for Names {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let add = |kept: &mut Self, it: RawRequirement| {
-            kept.are_any = true;
-            if let ("In", [value]) = (it.operator.as_str(), &it.values.0[..]) {
-                match it.key.as_str() {
-                    NODE_NAME => kept.name = Some(value.clone()),
-                    HOSTNAME => kept.hostname = Some(value.clone()),
-                    _ => {}
-                }
-            }
-        };
-        folded(from, add)
-    }
-}
-
-/// The first two values of a requirement: no rule asks for more than the only one.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-struct Values(Vec<String>);
-
-impl<'de> Deserialize<'de> for Values {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let add = |kept: &mut Vec<String>, value: String| {
-            if kept.len() < 2 {
-                kept.push(value);
-            }
-        };
-        folded(from, add).map(Self)
-    }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-struct Tolerations {
-    /// For how many seconds the pod tolerates each of the taints of [`TAINTS`]; `None` is forever. The
-    /// first toleration that matches is used, as in Kubernetes.
-    seconds: [Option<i64>; 2],
-    /// Those of other taints, up to the limit: one more lets pods start on more nodes, so one less keeps them.
-    of_others: Vec<Toleration>,
-}
-
-impl Default for Tolerations {
-    fn default() -> Self {
-        Self {
-            seconds: [Some(DEFAULT_TOLERATION_SECONDS); 2],
-            of_others: Vec::new(),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Tolerations {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        type Kept = ([Option<Option<i64>>; 2], Vec<Toleration>);
-        let add = |(first, of_others): &mut Kept, raw: RawToleration| {
-            let toleration = Toleration {
-                key: raw.key,
-                operator: raw.operator,
-                value: raw.value,
-                effect: raw.effect,
-            };
-            for (first, key) in first.iter_mut().zip(TAINTS) {
-                let taint = Taint {
-                    key: key.to_owned(),
-                    value: String::new(),
-                    effect: "NoExecute".to_owned(),
-                };
-                if first.is_none() && toleration.tolerates(&taint) {
-                    *first = Some(raw.seconds);
-                }
-            }
-            let is_short = toleration.key.len() + toleration.value.len() <= MAX_TAINT_CHARS;
-            let of_kubernetes = toleration.key.starts_with(TAINTS_OF_KUBERNETES);
-            if !of_kubernetes && is_short && of_others.len() < MAX_ITEMS_KEPT {
-                of_others.push(toleration);
-            }
-        };
-        let (first, of_others) = folded(from, add)?;
-        Ok(Self {
-            seconds: first.map(|seconds| seconds.unwrap_or(Some(DEFAULT_TOLERATION_SECONDS))),
-            of_others,
+impl RawTerm {
+    /// Returns the node's name and hostname that the term requires, if it allows one value of it; `None` if the term has no
+    /// requirement, and so matches no node.
+    fn names(&self) -> Option<[Option<&str>; 2]> {
+        let is_any = !self.match_expressions.is_empty() || !self.match_fields.is_empty();
+        is_any.then(|| {
+            [
+                only_value(&self.match_fields, NODE_NAME),
+                only_value(&self.match_expressions, HOSTNAME),
+            ]
         })
     }
 }
 
-/// Writes tolerations that give the same facts: those of the two taints first, as the first that matches is used.
-impl Serialize for Tolerations {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let of_taints = TAINTS.into_iter().zip(self.seconds);
-        let of_taints = of_taints.map(|(key, seconds)| RawToleration {
-            key: key.to_owned(),
-            operator: "Exists".to_owned(),
-            effect: "NoExecute".to_owned(),
-            seconds,
-            ..RawToleration::default()
-        });
-        let of_others = self.of_others.iter().cloned().map(|it| RawToleration {
-            key: it.key,
-            operator: it.operator,
-            value: it.value,
-            effect: it.effect,
-            seconds: None,
-        });
-        to.collect_seq(of_taints.chain(of_others))
-    }
+/// Returns the only value that the requirements allow for `key`.
+fn only_value<'a>(requirements: &'a [RawRequirement], key: &str) -> Option<&'a str> {
+    let mut values = requirements.iter().rev().filter_map(|it| {
+        let is_asked = it.key == key && it.operator == "In";
+        let [value] = &it.values[..] else {
+            return None;
+        };
+        is_asked.then_some(value.as_str())
+    });
+    values.next()
 }
 
 impl PodVolume {
+    /// Reports whether a rule asks for the volume.
+    fn matters(&self) -> bool {
+        self.uses_claim() || self.directory().is_some() || self.disk().is_some()
+    }
+
+    /// Returns its directory of the node, if a workload may have its data there.
+    fn directory(&self) -> Option<&HostPath> {
+        self.host_path.as_ref().filter(|it| it.may_have_data())
+    }
+
     fn uses_claim(&self) -> bool {
         self.persistent_volume_claim.is_some() || self.ephemeral.is_some()
     }
@@ -492,17 +322,19 @@ impl From<&OwnerReference> for Owner {
 impl WholePod {
     /// Lists the PVCs that the pod uses, each an error if its name is missing.
     fn claims(&self) -> impl Iterator<Item = Result<ClaimName, String>> {
-        self.spec.volumes.0.iter().filter_map(|volume| {
-            let name = if let Some(claim) = &volume.persistent_volume_claim {
-                required(&claim.claim_name, "persistentVolumeClaim.claimName")
+        self.spec.volumes.iter().filter_map(|volume| {
+            let claim = volume.persistent_volume_claim.as_ref();
+            let named = if let Some(claim) = claim {
+                let mut named = claim.claim_name.clone();
+                cut(&mut named);
+                required(&name(named), "persistentVolumeClaim.claimName")
             } else {
                 // The PVC of a generic ephemeral volume is named after the pod and the volume.
                 volume.ephemeral?;
                 let volume = required(&volume.name, "the name of a volume");
                 volume.map(|volume| format!("{}-{volume}", self.metadata.name))
             };
-            let claim = volume.persistent_volume_claim.as_ref();
-            Some(name.map(|name| ClaimName {
+            Some(named.map(|name| ClaimName {
                 name,
                 ephemeral: claim.is_none(),
                 read_only: claim.is_some_and(|claim| claim.read_only),
@@ -511,7 +343,7 @@ impl WholePod {
     }
 
     /// Lists the PVCs that the pod uses, and says which field is missing in a volume.
-    fn claim_names(&self) -> (Vec<ClaimName>, Option<String>) {
+    fn readable_claims(&self) -> (Vec<ClaimName>, Option<String>) {
         let (mut claims, missing): (Vec<_>, Vec<_>) = self.claims().partition_result();
         // If the pod names one PVC in several ways, the PVC is not treated as ephemeral, nor as read-only.
         claims.sort_unstable();
@@ -528,19 +360,20 @@ impl WholePod {
     /// writing to each path.
     fn host_paths(&self) -> Vec<Foreign> {
         let PodSpec {
-            volumes: Volumes(volumes),
+            volumes,
             containers,
             init_containers,
             ..
         } = &self.spec;
-        let volumes = volumes
+        let of_hosts = volumes
             .iter()
-            .filter_map(|it| Some((it.host_path.as_ref()?, &it.name)));
-        let all = [containers, init_containers];
-        let are_many =
-            volumes.clone().count() > MAX_ITEMS_KEPT || all.iter().any(|it| it.are_many());
-        let written = volumes.flat_map(|(host, name)| {
-            let below = all.iter().flat_map(|it| it.written_below(name));
+            .filter_map(|it| Some((it.directory()?, &it.name)));
+        let all = [containers, init_containers].map(|it| WrittenPaths::by(it));
+        let are_many = of_hosts.clone().count() > MAX_ITEMS_KEPT
+            || volumes.are_cut()
+            || all.iter().any(|it| it.are_many);
+        let written = of_hosts.flat_map(|(host, name)| {
+            let below = all.iter().flat_map(|it| it.below(name));
             let below = below.chain(are_many.then_some(""));
             below.filter_map(|below| host.of_data(below))
         });
@@ -557,165 +390,88 @@ impl WholePod {
             affinity,
             ..
         } = &self.spec;
-        let Terms(terms) = &affinity.node_affinity.required.node_selector_terms;
+        let terms = &affinity.node_affinity.required.node_selector_terms;
+        let names = terms.iter().filter_map(RawTerm::names);
+        let names = names.collect::<BTreeSet<_>>();
         // One that names the pod's node matches no other.
-        let others = terms
+        let others = names
             .iter()
-            .filter(|[name, _]| name.as_ref() != Some(node_name));
-        let hostnames = others.map(|[_, hostname]| hostname.as_ref());
+            .filter(|[name, _]| *name != Some(node_name.as_str()));
+        let hostnames = others.map(|[_, hostname]| *hostname);
         let hostnames = hostnames.collect::<BTreeSet<_>>();
         let has_one = hostnames.len() <= 1 && !hostnames.contains(&None);
-        let are_known = (1..=MAX_ITEMS_KEPT).contains(&terms.len());
+        let are_known = !terms.are_cut() && (1..=MAX_ITEMS_KEPT).contains(&names.len());
         has_one && are_known || node_selector.contains_key(HOSTNAME)
+    }
+
+    /// Lists the tolerations, each with its seconds; `None` is forever.
+    fn tolerations(&self) -> impl Iterator<Item = (Toleration, Option<i64>)> {
+        self.spec.tolerations.iter().map(|raw| {
+            let toleration = Toleration {
+                key: raw.key.clone(),
+                operator: raw.operator.clone(),
+                value: raw.value.clone(),
+                effect: raw.effect.clone(),
+            };
+            (toleration, raw.seconds)
+        })
+    }
+
+    /// Returns for how many seconds the pod tolerates a taint of a node that is not Ready; `None` is forever. The first
+    /// toleration that matches is used, as in Kubernetes.
+    fn tolerates(&self, taint: &str) -> Option<i64> {
+        let taint = Taint {
+            key: taint.to_owned(),
+            value: String::new(),
+            effect: "NoExecute".to_owned(),
+        };
+        let mut all = self.tolerations();
+        let found = all.find(|(toleration, _)| toleration.tolerates(&taint));
+        found.map_or(Some(DEFAULT_TOLERATION_SECONDS), |(_, seconds)| seconds)
+    }
+
+    /// Lists the tolerations of other taints, up to the limit: one more lets pods start on more nodes, so one less keeps
+    /// them.
+    fn other_tolerations(&self) -> Vec<Toleration> {
+        let others = self.tolerations().map(|(toleration, _)| toleration);
+        let others = others.filter(|it| {
+            let is_short = it.key.len() + it.value.len() <= MAX_TAINT_CHARS;
+            is_short && !it.key.starts_with(TAINTS_OF_KUBERNETES)
+        });
+        others.take(MAX_ITEMS_KEPT).collect()
     }
 
     /// Describes the pod's first volume that is a writable disk on a storage network.
     fn own_disk(&self) -> Option<String> {
-        self.spec.volumes.0.iter().find_map(|volume| {
+        self.spec.volumes.iter().find_map(|volume| {
             let name = full_name("", &name(volume.name.clone()), "without a name");
             Some(format!("its volume {name} is {}", volume.disk()?))
         })
     }
-}
-
-impl Shared for WholePod {
-    fn strip(&mut self, _: &NodeSelectors) {
-        self.metadata.keep(&LABELS, &ANNOTATIONS);
-        let mirror = self.metadata.annotations.get_mut(MIRROR);
-        mirror.into_iter().for_each(String::clear);
-        self.metadata.strip(&[]);
-        let PodSpec {
-            volumes: Volumes(volumes),
-            containers,
-            init_containers,
-            node_selector,
-            ..
-        } = &mut self.spec;
-        node_selector.retain(|key, _| key == HOSTNAME);
-        let of_hosts = volumes.iter().filter(|it| it.host_path.is_some());
-        let of_hosts = of_hosts.map(|it| it.name.as_str()).collect_vec();
-        containers.keep(&of_hosts);
-        init_containers.keep(&of_hosts);
-    }
-}
-
-impl From<WholePod> for RawPod {
-    fn from(pod: WholePod) -> Self {
-        let (host_paths, own_disk) = (pod.host_paths(), pod.own_disk());
-        let names_its_node = pod.names_its_node();
-        let uses = pod.spec.volumes.0.iter().filter(|it| it.uses_claim());
-        let is_over = uses.count() > MAX_CLAIMS_PER_POD;
-        let (claims, lacks) = if is_over {
-            (Vec::new(), None)
-        } else {
-            pod.claim_names()
-        };
-        let too_many_claims = is_over.then(|| {
-            Unread(format!(
+    /// Returns the PVCs that the pod uses, if there are not too many to keep, and says which field is missing in a volume.
+    fn claim_names(&self) -> (Read<Vec<ClaimName>>, Option<String>) {
+        let volumes = &self.spec.volumes;
+        let uses = volumes.iter().filter(|it| it.uses_claim());
+        if volumes.are_cut() || uses.count() > MAX_CLAIMS_PER_POD {
+            let why = format!(
                 "it uses more than {MAX_CLAIMS_PER_POD} PVCs, and no more of a pod are looked up"
-            ))
-        });
-        let finalizers_set_by = pod.metadata.finalizers_set_by();
-        let WholePod {
-            mut metadata,
-            spec,
-            status,
-        } = pod;
-        metadata.keep(&LABELS, &ANNOTATIONS);
-        let Meta {
-            labels,
-            annotations,
-            managed_fields,
-            ..
-        } = &mut metadata;
-        labels
-            .values_mut()
-            .chain(annotations.values_mut())
-            .for_each(cut);
-        // The newest stamp of all tells when a file was saved.
-        managed_fields.sort_by_key(|it| (Reverse(is_program(it)), Reverse(it.time())));
-        managed_fields.dedup_by_key(|it| is_program(it));
-        for entry in managed_fields {
-            entry.drop_fields();
+            );
+            return (Err(Unread(why)), None);
         }
-        let mut kept = Self {
-            metadata,
-            node_name: spec.node_name,
-            termination_grace_period_seconds: spec.termination_grace_period_seconds,
-            tolerations: spec.tolerations,
-            phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
-            has_started: status.has_started(),
-            containers: status.containers(),
-            programs: StaticPods {
-                etcd: spec.containers.has_etcd,
-                api_server: spec.containers.has_api_server,
-            },
-            host_paths,
-            names_its_node,
-            own_disk,
-            claims,
-            too_many_claims,
-            finalizers_set_by,
-            lacks,
-        };
-        if kept.length() > MAX_BYTES_KEPT && !kept.claims.is_empty() {
-            let why = "the names of its PVCs are longer than what a run keeps of a pod (2 KiB)";
-            kept.claims.clear();
-            kept.too_many_claims = Some(Unread(why.to_owned()));
-        }
-        if kept.length() > MAX_BYTES_KEPT {
-            kept = Self {
-                metadata: kept.metadata.names_alone(),
-                node_name: kept.node_name,
-                has_started: kept.has_started,
-                programs: kept.programs,
-                lacks: Some("it has more text than a run keeps of a pod (2 KiB)".to_owned()),
-                ..Self::default()
-            };
-        }
-        kept
+        let (claims, missing) = self.readable_claims();
+        (Ok(claims), missing)
     }
-}
 
-impl RawPod {
-    /// Returns the length of the texts that are kept, in bytes.
-    fn length(&self) -> usize {
-        let Meta {
-            namespace,
-            name,
-            uid,
-            resource_version,
-            labels,
-            annotations,
-            finalizers,
-            owner_references,
-            managed_fields,
-            ..
-        } = &self.metadata;
-        let mut texts: Vec<&str> = vec![
-            namespace,
-            name,
-            uid,
-            resource_version,
-            &self.node_name,
-            &self.phase,
-        ];
-        texts.extend(self.claims.iter().map(|it| it.name.as_str()));
-        texts.extend(owner_references.iter().flat_map(OwnerReference::texts));
-        for (key, value) in labels.iter().chain(annotations) {
-            texts.extend([key.as_str(), value]);
+    /// Returns what the pod shows of the API server's datastore: it is the mirror of a static pod of etcd, as kubeadm, kops
+    /// and `OpenShift` make it, or of an API server. Nobody else may write to these namespaces.
+    fn shows(&self) -> StaticPods {
+        let namespace = self.metadata.namespace.as_str();
+        let is_static = self.mirror() && STATIC_NAMESPACES.contains(&namespace);
+        let mut containers = self.spec.containers.iter().filter(|_| is_static);
+        StaticPods {
+            etcd: containers.clone().any(Container::is_etcd),
+            api_server: containers.any(Container::is_api_server),
         }
-        for (finalizer, manager) in &self.finalizers_set_by {
-            texts.extend([&**finalizer, manager]);
-        }
-        texts.extend(finalizers.iter().map(String::as_str));
-        texts.extend(self.host_paths.iter().map(|it| &**it));
-        for toleration in &self.tolerations.of_others {
-            texts.extend([toleration.key.as_str(), &toleration.value]);
-        }
-        texts.extend(self.own_disk.as_deref());
-        texts.extend(managed_fields.iter().map(|it| it.manager.as_str()));
-        texts.iter().map(|text| text.len()).sum()
     }
 
     /// Returns the last heartbeat of a program that runs in the pod.
@@ -734,78 +490,6 @@ impl RawPod {
             at,
             what: Some(format!("{program} in pod {namespace}/{name}")),
         })
-    }
-
-    /// Returns the pod as a holder of Leases. Kubernetes names a pod of a `ReplicaSet` by the set's
-    /// name and a dash, cut to 58 characters, and five random characters
-    /// (`apiserver/pkg/storage/names/generate.go`).
-    pub fn as_holder(&self) -> HolderPod {
-        let Meta {
-            namespace, name, ..
-        } = &self.metadata;
-        let is_unique = self.controller_of_apps("ReplicaSet").is_some_and(|owner| {
-            let mut base = format!("{}-", owner.name);
-            base.truncate(base.floor_char_boundary(MAX_BASE_CHARS));
-            let random = name.strip_prefix(&base);
-            random.is_some_and(|random| random.len() == RANDOM_LETTERS)
-        });
-        HolderPod {
-            namespace: namespace.clone(),
-            name: name.clone(),
-            is_unique,
-            has_started: self.has_started,
-        }
-    }
-
-    /// Returns the pod's node; `None` if it has none.
-    pub fn node(&self) -> Option<String> {
-        given(name(self.node_name.clone()))
-    }
-
-    /// Requests the deletion of the pod as Kubernetes does on a node that has been silent since `at`.
-    pub fn evict(&mut self, at: Timestamp) {
-        if let Some(eviction) = self.facts().eviction(Ready::Unknown, at, at) {
-            self.metadata.deletion_timestamp = Some(eviction.deadline);
-            self.metadata.deletion_grace_period_seconds = eviction.grace_seconds;
-        }
-    }
-
-    /// Returns what the pod shows of the API server's datastore: it is the mirror of a static pod of etcd, as kubeadm, kops
-    /// and `OpenShift` make it, or of an API server. Nobody else may write to these namespaces.
-    pub fn shows(&self) -> StaticPods {
-        let namespace = self.metadata.namespace.as_str();
-        if self.mirror() && STATIC_NAMESPACES.contains(&namespace) {
-            self.programs
-        } else {
-            StaticPods::default()
-        }
-    }
-
-    /// Returns what a pod that could not be read may show, by its name. Such pods are named after their
-    /// program, and a member that is overlooked would let the node's pods go.
-    pub fn may_show(pod: &Malformed) -> StaticPods {
-        let is_there = STATIC_NAMESPACES.contains(&pod.namespace.as_str());
-        StaticPods {
-            etcd: is_there && pod.name.starts_with("etcd"),
-            api_server: is_there && pod.name.starts_with("kube-apiserver"),
-        }
-    }
-
-    /// Returns the pod's controller if it is of that kind of the group `apps`. Other projects, such
-    /// as `OpenKruise`, also have kinds with these names.
-    fn controller_of_apps(&self, kind: &str) -> Option<&OwnerReference> {
-        let owner = self.metadata.controller();
-        owner.filter(|owner| owner.kind == kind && owner.api_version.starts_with("apps/"))
-    }
-
-    /// Reports whether the pod uses a PVC.
-    pub fn uses_claims(&self) -> bool {
-        !self.claims.is_empty() || self.too_many_claims.is_some()
-    }
-
-    /// Reports whether the pod has not started, and may wait for a volume.
-    pub fn may_wait(&self) -> bool {
-        self.phase == "Pending" && !self.metadata.terminating() && !self.claims.is_empty()
     }
 
     /// Reports whether the pod mirrors a static pod.
@@ -841,10 +525,12 @@ impl RawPod {
         }
     }
 
-    /// Returns the facts about the pod, Terminating or not; neither its namespace nor its PVCs are
-    /// looked up yet.
-    pub fn facts(&self) -> PodFacts {
-        let metadata = &self.metadata;
+    fn facts(&self) -> PodFacts {
+        let Self {
+            metadata,
+            spec,
+            status,
+        } = self;
         let mut owners = metadata.owner_references.iter();
         let owner = owners.next();
         let is_known = |owner: &&OwnerReference| {
@@ -860,53 +546,48 @@ impl RawPod {
             Ok(owners.map(Owner::from).collect())
         };
         let owner = owner.map(Owner::from);
-        let [tolerates_silence, tolerates_not_ready] = self.tolerations.seconds;
         // Longhorn makes its instance managers with the name of their node (`controller/instance_manager_controller.go`). A
         // name alone may be somebody's choice for this pod only.
         let is_of_longhorn = controller
             .as_ref()
             .is_some_and(|its| its.group() == LONGHORN);
+        let (claim_names, missing) = self.claim_names();
+        let note = metadata.annotations.get(AFTER_REAP);
         PodFacts {
             name: metadata.name.clone(),
             namespace: metadata.namespace.clone(),
             uid: metadata.uid.clone(),
             resource_version: metadata.resource_version.clone(),
             created: metadata.creation_timestamp,
-            node: self.node(),
+            node: given(name(spec.node_name.clone())),
             workload: owner.as_ref().map(|owner| self.workload(owner)),
             owner,
             other_owners,
             controller,
             deletion: metadata.deletion(),
-            phase: self.phase.clone(),
-            containers: self.containers,
+            phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
+            containers: status.containers(),
             mirror: self.mirror(),
             opted_out: metadata.opted_out(),
             in_namespace: Err(Unread("it was not looked up".to_owned())),
-            after_reap: metadata
-                .annotations
-                .get(AFTER_REAP)
-                .map(|note| note.as_str().into()),
-            own_disk: self.own_disk.clone(),
-            bound: self.names_its_node || is_of_longhorn,
-            host_paths: self.host_paths.clone(),
+            after_reap: note.map(|note| note.as_str().into()),
+            own_disk: self.own_disk(),
+            bound: self.names_its_node() || is_of_longhorn,
+            host_paths: self.host_paths(),
             is_orphan: metadata.controller().is_none()
                 && metadata.labels.get(POD_NAME) == Some(&metadata.name),
-            claim_names: self
-                .too_many_claims
-                .clone()
-                .map_or(Ok(self.claims.clone()), Err),
+            claim_names,
             finalizers: metadata.finalizers(),
-            finalizers_set_by: self.finalizers_set_by.clone(),
-            tolerates_silence,
-            tolerates_not_ready,
-            grace_seconds: self
+            finalizers_set_by: metadata.finalizers_set_by(),
+            tolerates_silence: self.tolerates(UNREACHABLE),
+            tolerates_not_ready: self.tolerates(NOT_READY),
+            grace_seconds: spec
                 .termination_grace_period_seconds
                 .unwrap_or(DEFAULT_GRACE_SECONDS),
-            tolerations: self.tolerations.of_others.clone(),
+            tolerations: self.other_tolerations(),
             heard: self.heard(),
             copies: None,
-            lacks: self.check().err(),
+            lacks: missing.or_else(|| self.check().err()),
         }
     }
 
@@ -919,11 +600,180 @@ impl RawPod {
             resource_version,
             ..
         } = &self.metadata;
-        self.lacks.clone().map_or(Ok(()), Err)?;
         required(name, "metadata.name")?;
         required(namespace, "metadata.namespace")?;
         required(uid, "metadata.uid")?;
         required(resource_version, "metadata.resourceVersion")?;
         Ok(())
+    }
+
+    /// Returns the length of the texts that are kept, in bytes.
+    fn length(&self, facts: &PodFacts) -> usize {
+        let Meta {
+            namespace,
+            name,
+            uid,
+            resource_version,
+            labels,
+            annotations,
+            finalizers,
+            owner_references,
+            managed_fields,
+            ..
+        } = &self.metadata;
+        let mut texts: Vec<&str> = vec![
+            namespace,
+            name,
+            uid,
+            resource_version,
+            &self.spec.node_name,
+            &facts.phase,
+        ];
+        let claims = facts.claim_names.iter().flatten();
+        texts.extend(claims.map(|it| it.name.as_str()));
+        texts.extend(owner_references.iter().flat_map(OwnerReference::texts));
+        for (key, value) in labels.iter().chain(annotations) {
+            texts.extend([key.as_str(), value]);
+        }
+        for (finalizer, manager) in &facts.finalizers_set_by {
+            texts.extend([&**finalizer, manager]);
+        }
+        texts.extend(finalizers.iter().map(String::as_str));
+        texts.extend(facts.host_paths.iter().map(|it| &**it));
+        for toleration in &facts.tolerations {
+            texts.extend([toleration.key.as_str(), &toleration.value]);
+        }
+        texts.extend(facts.own_disk.as_deref());
+        texts.extend(managed_fields.iter().map(|it| it.manager.as_str()));
+        texts.iter().map(|text| text.len()).sum()
+    }
+}
+
+impl Shared for WholePod {
+    fn strip(&mut self, _: &NodeSelectors) {
+        self.metadata.keep(&LABELS, &ANNOTATIONS);
+        let mirror = self.metadata.annotations.get_mut(MIRROR);
+        mirror.into_iter().for_each(String::clear);
+        self.metadata.strip(&[]);
+        let PodSpec {
+            volumes,
+            containers,
+            init_containers,
+            node_selector,
+            affinity,
+            ..
+        } = &mut self.spec;
+        node_selector.retain(|key, _| key == HOSTNAME);
+        volumes.0.retain(PodVolume::matters);
+        let of_hosts = volumes.iter().filter(|it| it.directory().is_some());
+        let of_hosts = of_hosts.map(|it| it.name.as_str()).collect_vec();
+        for containers in [containers, init_containers] {
+            host_path::strip(containers, &of_hosts);
+        }
+        for term in &mut affinity.node_affinity.required.node_selector_terms.0 {
+            let requirements = term.match_expressions.0.iter_mut();
+            for it in requirements.chain(&mut term.match_fields.0) {
+                if ![NODE_NAME, HOSTNAME].contains(&it.key.as_str()) {
+                    *it = RawRequirement::default();
+                }
+            }
+        }
+    }
+}
+
+impl From<WholePod> for RawPod {
+    fn from(mut pod: WholePod) -> Self {
+        let (has_started, shows) = (pod.status.has_started(), pod.shows());
+        pod.metadata.keep(&LABELS, &ANNOTATIONS);
+        let Meta {
+            labels,
+            annotations,
+            ..
+        } = &mut pod.metadata;
+        let values = labels.values_mut().chain(annotations.values_mut());
+        values.for_each(cut);
+        let mut facts = pod.facts();
+        // The newest stamp of all tells when a file was saved.
+        let stamps = &mut pod.metadata.managed_fields;
+        stamps.sort_by_key(|it| (Reverse(is_program(it)), Reverse(it.time())));
+        stamps.dedup_by_key(|it| is_program(it));
+        stamps.iter_mut().for_each(Written::drop_fields);
+        let names_claims = facts.claim_names.as_ref().is_ok_and(|it| !it.is_empty());
+        if names_claims && pod.length(&facts) > MAX_BYTES_KEPT {
+            let why = "the names of its PVCs are longer than what a run keeps of a pod (2 KiB)";
+            facts.claim_names = Err(Unread(why.to_owned()));
+        }
+        let is_long = pod.length(&facts) > MAX_BYTES_KEPT;
+        pod.metadata = pod.metadata.names_alone();
+        if is_long {
+            pod.spec = PodSpec {
+                node_name: pod.spec.node_name,
+                ..PodSpec::default()
+            };
+            pod.status = Status::default();
+            facts = PodFacts {
+                lacks: Some("it has more text than a run keeps of a pod (2 KiB)".to_owned()),
+                ..pod.facts()
+            };
+        }
+        Self {
+            metadata: pod.metadata,
+            facts,
+            has_started,
+            shows,
+        }
+    }
+}
+
+impl RawPod {
+    /// Returns the pod as a holder of Leases. Kubernetes names a pod of a `ReplicaSet` by the set's
+    /// name and a dash, cut to 58 characters, and five random characters
+    /// (`apiserver/pkg/storage/names/generate.go`).
+    pub fn as_holder(&self) -> HolderPod {
+        let pod = &self.facts;
+        let set = pod.owner.as_ref();
+        let set = set.filter(|_| pod.made_by("ReplicaSet", "apps"));
+        let is_unique = set.is_some_and(|set| {
+            let mut base = format!("{}-", set.name);
+            base.truncate(base.floor_char_boundary(MAX_BASE_CHARS));
+            let random = pod.name.strip_prefix(&base);
+            random.is_some_and(|random| random.len() == RANDOM_LETTERS)
+        });
+        HolderPod {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            is_unique,
+            has_started: self.has_started,
+        }
+    }
+
+    /// Requests the deletion of the pod as Kubernetes does on a node that has been silent since `at`.
+    pub fn evict(&mut self, at: Timestamp) {
+        if let Some(eviction) = self.facts.eviction(Ready::Unknown, at, at) {
+            self.facts.deletion = Some(eviction);
+        }
+    }
+
+    /// Returns what a pod that could not be read may show, by its name. Such pods are named after their
+    /// program, and a member that is overlooked would let the node's pods go.
+    pub fn may_show(pod: &Malformed) -> StaticPods {
+        let is_there = STATIC_NAMESPACES.contains(&pod.namespace.as_str());
+        StaticPods {
+            etcd: is_there && pod.name.starts_with("etcd"),
+            api_server: is_there && pod.name.starts_with("kube-apiserver"),
+        }
+    }
+
+    /// Reports whether the pod uses a PVC.
+    pub fn uses_claims(&self) -> bool {
+        let names = self.facts.claim_names.as_ref();
+        names.map_or(true, |names| !names.is_empty())
+    }
+
+    /// Reports whether the pod has not started, and may wait for a volume.
+    pub fn may_wait(&self) -> bool {
+        let pod = &self.facts;
+        let names_claims = pod.claim_names.as_ref().is_ok_and(|it| !it.is_empty());
+        pod.phase == "Pending" && pod.deletion.is_none() && names_claims
     }
 }

@@ -90,7 +90,7 @@ impl Row for PodRow {
     }
 
     fn of_object(pod: &RawPod) -> Self {
-        let list = pod.node().map_or(PodsOf::NoNode, PodsOf::Node);
-        Self(Some(list).filter(|_| pod.metadata.terminating() || pod.may_wait()))
+        let list = pod.facts.node.clone().map_or(PodsOf::NoNode, PodsOf::Node);
+        Self(Some(list).filter(|_| pod.facts.deletion.is_some() || pod.may_wait()))
     }
 }

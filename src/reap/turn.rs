@@ -318,7 +318,7 @@ impl Turn<'_> {
             return Err(changed("Another pod has taken its name."));
         }
         let mut node = self.node.as_judged.clone();
-        let mut again = raw.facts();
+        let mut again = raw.facts;
         // A pod that never started has no program.
         let heard = again.heard.clone().filter(|_| raw.has_started);
         self.node.heard.borrow_mut().extend(heard.clone());

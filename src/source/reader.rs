@@ -124,9 +124,9 @@ impl<'a, A: Api> Reader<'a, A> {
     pub(super) async fn pods(&self, list: &PodsOf, is_not_ready: bool) -> Result<Pods> {
         let filter = &self.settings.namespaces;
         let add = |pods: &mut Pods, raw: &RawPod| {
-            let pod = raw.facts();
+            let pod = &raw.facts;
             pods.holders.insert(raw.as_holder());
-            pods.shows.add(raw.shows());
+            pods.shows.add(raw.shows);
             let heard = pod.heard.clone();
             pods.programs
                 .extend(heard.map(|heard| (pod.namespace.clone(), heard)));
@@ -136,9 +136,9 @@ impl<'a, A: Api> Reader<'a, A> {
                 pods.waiting.add(pod.clone());
             }
             if matches && pod.deletion.is_some() {
-                pods.terminating.add(pod);
+                pods.terminating.add(pod.clone());
             } else if matches && is_not_ready && pod.is_active() {
-                pods.active.add(pod);
+                pods.active.add(pod.clone());
             }
         };
         match self.api.each(Of::Pods(list), add).await {
@@ -186,7 +186,7 @@ impl<'a, A: Api> Reader<'a, A> {
 
     /// Reads the pods of a list that can be read.
     pub async fn readable_pods(&self, list: &PodsOf) -> Read<Vec<PodFacts>> {
-        let add_pod = |all: &mut Vec<_>, pod: &RawPod| all.push(pod.facts());
+        let add_pod = |all: &mut Vec<_>, pod: &RawPod| all.push(pod.facts.clone());
         let listed = self
             .read(list, self.api.each(Of::Pods(list), add_pod))
             .await?;

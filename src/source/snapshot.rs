@@ -248,11 +248,12 @@ impl Saved {
             let Some(pod) = pod.downcast_mut::<RawPod>() else {
                 return false;
             };
-            let is_there = pod.node().is_some_and(|node| nodes.contains(&node));
+            let node = pod.facts.node.as_ref();
+            let is_there = node.is_some_and(|node| nodes.contains(node));
             if is_there {
                 pod.evict(failed);
             }
-            is_there || !pod.metadata.terminating()
+            is_there || pod.facts.deletion.is_none()
         });
         let sets = self.objects_of::<RawStatefulSet>().values_mut();
         sets.filter_map(|it| it.downcast_mut())
@@ -434,7 +435,8 @@ impl Saved {
     fn index_pods(&mut self) {
         let pods = self.objects.get(RawPod::KIND).into_iter().flatten();
         for (key, pod) in pods {
-            if let Some(node) = pod.downcast_ref().and_then(RawPod::node) {
+            let pod = pod.downcast_ref();
+            if let Some(node) = pod.and_then(|pod: &RawPod| pod.facts.node.clone()) {
                 let of_node = self.pods_of_nodes.entry(node).or_default();
                 of_node.push(key.clone());
             }
@@ -492,7 +494,8 @@ impl Saved {
         let has_disks = self.all::<RawVolume>().any(RawVolume::may_be_disk);
         let may_attach = self.all().any(RawVolume::may_be_attached);
         let of_set = |pod: &RawPod| {
-            pod.metadata.terminating() && pod.uses_claims() && pod.facts().stateful_set().is_some()
+            let is_deleted = pod.facts.deletion.is_some();
+            is_deleted && pod.uses_claims() && pod.facts.stateful_set().is_some()
         };
         let of_sets = self.all().any(of_set);
         // Without -A, kubectl saves the pods of one namespace only, but still saves all namespaces.
@@ -586,7 +589,7 @@ impl Api for Saved {
             Of::All => self.all().collect_vec(),
             Of::Nodes(selector) => self.all_of(|node: &RawNode| node.is_labelled(selector)),
             Of::Pods(PodsOf::Node(node)) => self.pods_of(node),
-            Of::Pods(PodsOf::NoNode) => self.all_of(|pod: &RawPod| pod.node().is_none()),
+            Of::Pods(PodsOf::NoNode) => self.all_of(|pod: &RawPod| pod.facts.node.is_none()),
             Of::Pods(PodsOf::Finished) => Vec::new(),
             Of::Pods(PodsOf::Namespace(namespace)) => {
                 self.all_of(|pod: &RawPod| pod.metadata.namespace == *namespace)

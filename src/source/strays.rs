@@ -37,8 +37,11 @@ impl<A: Api> Gathering<'_, A> {
         }
         if reader.about.is_file {
             let add_owned = |owned: &mut Vec<_>, pod: &RawPod| {
-                let pod = Some(pod.facts()).filter(|pod| pod.is_active() && pod.made_by("Pod", ""));
-                owned.extend(pod.and_then(|pod| Some((pod.controller?.uid, pod.name))));
+                let pod = Some(&pod.facts).filter(|pod| pod.is_active() && pod.made_by("Pod", ""));
+                owned.extend(pod.and_then(|pod| {
+                    let owner = pod.controller.as_ref()?;
+                    Some((owner.uid.clone(), pod.name.clone()))
+                }));
             };
             let pods = reader.api.each(Of::All, add_owned).await;
             for (owner, name) in pods.into_iter().flat_map(|listed| listed.items) {
