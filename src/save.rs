@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::{
     cli::{HistoryPlace, SaveOptions},
-    cluster::{Api as _, Cluster, Failure},
+    cluster::{Api as _, Cluster, Failure, Of},
     console::{output, terminal::status},
     exit::{CouldNotRun, Exit, Result},
     history::CONFIG_MAP,
@@ -164,19 +164,19 @@ impl Saving<'_> {
     async fn list<T: Shared>(&mut self) -> Result<Option<Failure>> {
         let start = self.file.get_mut().at;
         let [_, plural] = T::API;
-        let add = |part: &mut Part, object: T| {
-            part.bytes += self.put(start + part.bytes, object);
+        let add = |part: &mut Part, object: &T| {
+            part.bytes += self.put(start + part.bytes, object.clone());
             part.objects += 1;
             if part.objects.is_multiple_of(OBJECTS_PER_STATUS) {
                 status(&format!("{} {plural}", part.objects));
             }
         };
-        let read = self.cluster.dated_list(add).await;
-        let bytes = read.as_ref().map_or(0, |(_, listed)| listed.items.bytes);
+        let read = self.cluster.each(Of::All, add).await;
+        let bytes = read.as_ref().map_or(0, |listed| listed.items.bytes);
         self.file.get_mut().cut(start + bytes)?;
         match read {
-            Ok((time, listed)) => {
-                self.saved.time = time.or(self.saved.time);
+            Ok(listed) => {
+                self.saved.time = listed.date.or(self.saved.time);
                 self.saved.add::<T>(listed.malformed);
                 Ok(None)
             }

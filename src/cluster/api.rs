@@ -38,6 +38,8 @@ pub struct Listed<T> {
     pub items: T,
     /// The objects that could not be read.
     pub malformed: Vec<Malformed>,
+    /// The moment of the last page, if it is known: no page is newer.
+    pub date: Option<Timestamp>,
 }
 
 impl<T> Listed<T> {

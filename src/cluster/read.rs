@@ -105,7 +105,6 @@ impl Api for Cluster {
         if matches!(of, Of::Pods(PodsOf::Node(_))) {
             query += CACHED;
         }
-        let add = |all: &mut A, object: T| add(all, &object);
         self.list(namespace, &query, Ask::OBJECT, add).await
     }
 
@@ -144,8 +143,8 @@ impl Cluster {
     pub async fn pod_uids(&self, node: &str) -> Result<BTreeSet<Uid>> {
         let of_node = PodsOf::Node(node.to_owned());
         let (namespace, query) = query_of(&of_node);
-        let add_uid = |uids: &mut BTreeSet<_>, pod: RawPod| {
-            uids.insert(pod.metadata.uid);
+        let add_uid = |uids: &mut BTreeSet<_>, pod: &RawPod| {
+            uids.insert(pod.metadata.uid.clone());
         };
         let pods = self.list(namespace, &query, Ask::METADATA_LIST, add_uid);
         // A pod that cannot be read may be any pod, so the list would not prove that a certain pod
@@ -160,27 +159,13 @@ impl Cluster {
         namespace: &str,
         query: &str,
         ask: Ask,
-        add: impl Fn(&mut S, T),
+        add: impl Fn(&mut S, &T),
     ) -> Result<Listed<S>> {
         let path = format!("{}?limit=", collection::<T>(namespace));
         self.pages((&path, PAGE_OBJECTS, query), ask, |response, listed| {
             response.items(listed, &add)
         })
         .await
-    }
-
-    /// Lists all objects of a kind, and collects them by `add`. Returns the time of the last page too: no page is newer.
-    pub async fn dated_list<T: Kind, S: Default>(
-        &self,
-        add: impl Fn(&mut S, T),
-    ) -> Result<(Option<Timestamp>, Listed<S>)> {
-        let path = format!("{}?limit=", collection::<T>(""));
-        let read_page = |response: &Response, (date, listed): &mut (Option<_>, Listed<S>)| {
-            *date = response.date.or(*date);
-            response.items(listed, &add)
-        };
-        self.pages((&path, PAGE_OBJECTS, ""), Ask::OBJECT, read_page)
-            .await
     }
 
     /// Reads the pages of a list, one after the other, until `read_page` returns no token for the
@@ -277,16 +262,17 @@ impl Response {
     fn items<T: Kind, S>(
         &self,
         listed: &mut Listed<S>,
-        add: impl Fn(&mut S, T),
+        add: impl Fn(&mut S, &T),
     ) -> Result<(String, usize)> {
         let list = self.parse::<RawList<'_>>()?;
         if !list.kind.ends_with("List") {
             return Err(unreadable("it is not a list"));
         }
+        listed.date = self.date.or(listed.date);
         let items = list.items.unwrap_or_default();
         for item in &items {
             match T::parsed(item.get().as_bytes()) {
-                Ok(object) => add(&mut listed.items, object),
+                Ok(object) => add(&mut listed.items, &object),
                 Err(cause) => {
                     listed.malformed.push(Malformed::new(item.get(), cause));
                 }

@@ -145,6 +145,7 @@ impl<'a, A: Api> Reader<'a, A> {
             Ok(Listed {
                 items: mut pods,
                 malformed,
+                ..
             }) => {
                 for malformed in &malformed {
                     self.failed(list, malformed);

@@ -603,6 +603,7 @@ impl Api for Saved {
         Ok(Listed {
             items,
             malformed: self.malformed::<T>().cloned().collect(),
+            date: Some(self.now),
         })
     }
 
