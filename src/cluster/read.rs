@@ -274,7 +274,8 @@ impl Response {
             match T::parsed(item.get().as_bytes()) {
                 Ok(object) => add(&mut listed.items, &object),
                 Err(cause) => {
-                    listed.malformed.push(Malformed::new(item.get(), cause));
+                    let malformed = Malformed::new(T::KIND, item.get(), cause);
+                    listed.malformed.push(malformed);
                 }
             }
         }

@@ -434,26 +434,30 @@ pub fn malformed(error: &serde_json::Error) -> &'static str {
     }
 }
 
-/// An object that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Malformed {
-    /// The object's namespace; empty if it has none, or if the namespace cannot be read either.
-    pub namespace: String,
-    /// The object's name; empty if it cannot be read either.
-    pub name: String,
-    /// Why the object could not be read.
-    pub cause: String,
+raw! {
+    /// An object that could not be read.
+    #[derive(Eq, PartialOrd, Ord)]
+    pub struct Malformed {
+        pub kind: String,
+        /// The object's namespace; empty if it has none, or if the namespace cannot be read either.
+        pub namespace: String,
+        /// The object's name; empty if it cannot be read either.
+        pub name: String,
+        /// Why the object could not be read.
+        pub cause: String,
+    }
 }
 
 impl Malformed {
     /// Reads namespace and name of an object from its `text`. `cause` is why the object could not be
     /// read.
-    pub fn new(text: &str, cause: &str) -> Self {
+    pub fn new(kind: &str, text: &str, cause: &str) -> Self {
         let named = serde_json::from_str::<Named>(text).unwrap_or_default();
         let names = [named.metadata.namespace, named.metadata.name];
         let [namespace, name] =
             names.map(|value| words::name(value.as_str().unwrap_or_default().to_owned()));
         Self {
+            kind: kind.to_owned(),
             namespace,
             name,
             cause: cause.to_owned(),

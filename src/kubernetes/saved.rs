@@ -19,7 +19,7 @@ raw! {
         /// The kinds that were not.
         pub unread: Vec<UnreadKind>,
         /// The objects that could not be read.
-        pub malformed: Vec<MalformedObject>,
+        pub malformed: Vec<Malformed>,
         /// The annotations of nodes that the user's selectors named, besides those that are always kept.
         pub annotations: Vec<String>,
     }
@@ -28,25 +28,12 @@ raw! {
         pub kind: String,
         pub cause: String,
     }
-
-    pub struct MalformedObject {
-        pub kind: String,
-        pub namespace: String,
-        pub name: String,
-        pub cause: String,
-    }
 }
 
 impl RawSaved {
     /// Notes that all objects of a kind were read, except those that could not be.
     pub fn add<T: Kind>(&mut self, malformed: Vec<Malformed>) {
         self.read.push(T::KIND.to_owned());
-        let malformed = malformed.into_iter().map(|object| MalformedObject {
-            kind: T::KIND.to_owned(),
-            namespace: object.namespace,
-            name: object.name,
-            cause: object.cause,
-        });
         self.malformed.extend(malformed);
     }
 
@@ -54,18 +41,6 @@ impl RawSaved {
     pub fn add_unread<T: Kind>(&mut self, cause: String) {
         let kind = T::KIND.to_owned();
         self.unread.push(UnreadKind { kind, cause });
-    }
-
-    /// Lists the objects that could not be read, each with its kind.
-    pub fn malformed(&self) -> impl Iterator<Item = (String, Malformed)> {
-        self.malformed.iter().map(|object| {
-            let malformed = Malformed {
-                namespace: object.namespace.clone(),
-                name: object.name.clone(),
-                cause: object.cause.clone(),
-            };
-            (object.kind.clone(), malformed)
-        })
     }
 
     /// Reports whether all objects of a kind were read.

@@ -66,8 +66,8 @@ pub struct Saved {
     versions: BTreeMap<(&'static str, ObjectKey), String>,
     /// An object of which the file has two versions, if there is one.
     twice: Option<String>,
-    /// The objects that could not be read, each with its kind.
-    malformed: BTreeSet<(String, Malformed)>,
+    /// The objects that could not be read.
+    malformed: BTreeSet<Malformed>,
     /// What the file says that it has; `None` if it does not say so.
     manifest: Option<RawSaved>,
 }
@@ -185,7 +185,7 @@ impl Saved {
                     "its pods were not read: {cause}; save it again with `{SAVES_ONE}`"
                 ));
             }
-            saved.malformed.extend(manifest.malformed());
+            saved.malformed.extend(manifest.malformed.clone());
             saved.newest = manifest.time;
         }
         let lacking = |kind| format!("it holds no {kind}; save it with `{SAVES_ONE}`");
@@ -332,7 +332,7 @@ impl Saved {
             RawVolume::KIND => self.keep::<RawVolume>(api_version, text),
             RawAttachment::KIND => self.keep::<RawAttachment>(api_version, text),
             RawDriver::KIND => self.keep::<RawDriver>(api_version, text),
-            RawConfigMap::KIND if Malformed::new(text, "").name == CONFIG_MAP => {
+            RawConfigMap::KIND if Malformed::new(kind, text, "").name == CONFIG_MAP => {
                 self.keep::<RawConfigMap>(api_version, text);
             }
             _ => {}
@@ -364,8 +364,7 @@ impl Saved {
             }
             Err(cause) => cause,
         };
-        self.malformed
-            .insert((T::KIND.to_owned(), Malformed::new(text, cause)));
+        self.malformed.insert(Malformed::new(T::KIND, text, cause));
     }
 
     /// Notes the version of an object, and whether another one was there. Returns its key.
@@ -388,11 +387,11 @@ impl Saved {
     /// Names the objects and kinds that could not be read. A history is none of them: the report says that by itself.
     fn errors(&self) -> BTreeSet<ReadError> {
         let errors = self.malformed.iter();
-        let errors = errors.filter(|(kind, _)| *kind != RawConfigMap::KIND);
-        let errors = errors.map(|(kind, object)| {
+        let errors = errors.filter(|it| it.kind != RawConfigMap::KIND);
+        let errors = errors.map(|object| {
             let name = full_name(&object.namespace, &object.name, "without a name");
             ReadError {
-                what: format!("{kind} {name}"),
+                what: format!("{} {name}", object.kind),
                 cause: object.cause.clone(),
             }
         });
@@ -453,8 +452,7 @@ impl Saved {
     /// Lists the objects of a kind that could not be read.
     fn malformed<T: Kind>(&self) -> impl Iterator<Item = &Malformed> {
         let objects = self.malformed.iter();
-        let of_kind = objects.filter(|(kind, _)| *kind == T::KIND);
-        of_kind.map(|(_, object)| object)
+        objects.filter(|object| object.kind == T::KIND)
     }
 
     /// Reports whether objects of the kind were saved, readable or not.
