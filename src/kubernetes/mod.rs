@@ -61,7 +61,7 @@ pub use self::saved::{RawSaved, SAVED, SAVED_VERSION};
 pub use self::volume::{RawAttachment, RawClaim, RawDriver, RawStatefulSet, RawVolume};
 
 /// A kind of object, with its names in the API and in a snapshot.
-pub trait Kind: DeserializeOwned + Clone + Send + 'static {
+pub trait Kind: DeserializeOwned + Clone + PartialEq + Send + 'static {
     /// The name of the kind, such as `Pod`.
     const KIND: &'static str;
     /// The path of the kind's API, and the kind's plural there.

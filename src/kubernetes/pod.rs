@@ -91,7 +91,7 @@ impl StaticPods {
 }
 
 /// A pod as a run keeps it: its facts, with texts of at most 2 KiB.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "WholePod")]
 pub struct RawPod {
     /// Its names and times alone.

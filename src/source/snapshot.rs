@@ -26,9 +26,9 @@ use crate::{
     history::CONFIG_MAP,
     judge::Policy,
     kubernetes::{
-        Kind, Malformed, Meta, NodeObjects, RawAttachment, RawClaim, RawConfigMap, RawDriver,
-        RawKind, RawLease, RawList, RawNamespace, RawNode, RawPod, RawSaved, RawStatefulSet,
-        RawVolume, Row, SAVED, SAVED_VERSION, full_name,
+        Kind, Malformed, NodeObjects, RawAttachment, RawClaim, RawConfigMap, RawDriver, RawKind,
+        RawLease, RawList, RawNamespace, RawNode, RawPod, RawSaved, RawStatefulSet, RawVolume, Row,
+        SAVED, SAVED_VERSION, full_name,
     },
     selector::{NamespaceFilter, NodeSelectors},
     words::{joined, name, near, prefixed},
@@ -62,8 +62,6 @@ pub struct Saved {
     newest: Option<Timestamp>,
     /// Whether a node, a pod or a lease has stamps of the API server.
     has_stamps: bool,
-    /// The resource version of each object, by kind, or its text if it has none.
-    versions: BTreeMap<(&'static str, ObjectKey), String>,
     /// An object of which the file has two versions, if there is one.
     twice: Option<String>,
     /// The objects that could not be read.
@@ -172,7 +170,6 @@ impl Saved {
                 saved.add(item.get()).map_err(|why| no_state(&why))?;
             }
         }
-        saved.versions.clear();
         saved.index_pods();
         if let Some(object) = &saved.twice {
             return Err(format!(
@@ -356,8 +353,7 @@ impl Saved {
                 // A pod without a name is named when it is judged.
                 let is_pod = T::KIND == RawPod::KIND;
                 if is_pod || !meta.name.is_empty() && T::NAMESPACED != meta.namespace.is_empty() {
-                    let key = self.note_version::<T>(meta, text);
-                    self.objects_of::<T>().insert(key, Box::new(object));
+                    self.put(object);
                     return;
                 }
                 "it lacks its name or namespace"
@@ -367,21 +363,24 @@ impl Saved {
         self.malformed.insert(Malformed::new(T::KIND, text, cause));
     }
 
-    /// Notes the version of an object, and whether another one was there. Returns its key.
-    fn note_version<T: Kind>(&mut self, meta: &Meta, text: &str) -> ObjectKey {
+    /// Keeps an object, and notes whether another version of it was there.
+    fn put<T: Kind>(&mut self, object: T) {
+        let meta = object.metadata();
         let is_pod = T::KIND == RawPod::KIND;
         let uid = if is_pod { meta.uid.as_str() } else { "" };
         let key = [&meta.namespace, &meta.name, uid].map(str::to_owned);
-        let version = match meta.resource_version.to_string() {
-            none if none.is_empty() => text.to_owned(),
-            version => version,
+        let objects = self.objects_of::<T>();
+        let before = objects.get(&key).and_then(|it| it.downcast_ref::<T>());
+        let is_other = |before: &&T| {
+            let version = &before.metadata().resource_version;
+            *version != meta.resource_version || version.is_empty() && **before != object
         };
-        let versions = self.versions.entry((T::KIND, key.clone()));
-        if *versions.or_insert(version.clone()) != version {
+        let other = before.filter(is_other).map(|_| {
             let name = full_name(&meta.namespace, &meta.name, "without a name");
-            self.twice = Some(format!("{} {name}", T::KIND));
-        }
-        key
+            format!("{} {name}", T::KIND)
+        });
+        objects.insert(key, Box::new(object));
+        self.twice = other.or(self.twice.take());
     }
 
     /// Names the objects and kinds that could not be read. A history is none of them: the report says that by itself.
