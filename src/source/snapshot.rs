@@ -231,9 +231,9 @@ impl Saved {
         let failed = self.now.saturating_add(UNTIL_NOT_READY).unwrap_or(self.now);
         for name in nodes {
             let lived = self.shows_alive(name, policy);
-            let key = ["", name, ""].map(str::to_owned);
-            let node = self.objects_of::<RawNode>().get_mut(&key);
-            let Some(node) = node.and_then(|it| it.downcast_mut::<RawNode>()) else {
+            let mut nodes = self.all_mut::<RawNode>();
+            let Some(node) = nodes.find(|node| node.metadata.name == *name) else {
+                drop(nodes);
                 let names = self.all().map(|node: &RawNode| node.metadata.name.as_str());
                 let near = prefixed("; ", near(name, names));
                 let why = format!("--suppose-dead {name}: the file has no node of this name{near}");
@@ -252,9 +252,7 @@ impl Saved {
             }
             is_there || pod.facts.deletion.is_none()
         });
-        let sets = self.objects_of::<RawStatefulSet>().values_mut();
-        sets.filter_map(|it| it.downcast_mut())
-            .for_each(RawStatefulSet::forget_status);
+        self.all_mut().for_each(RawStatefulSet::forget_status);
         // No run has reaped anything of a node that is only supposed to be dead.
         self.objects.remove(RawConfigMap::KIND);
         self.now = self
@@ -412,6 +410,11 @@ impl Saved {
 
     fn objects_of<T: Kind>(&mut self) -> &mut BTreeMap<ObjectKey, Box<dyn Any + Send>> {
         self.objects.entry(T::KIND).or_default()
+    }
+
+    fn all_mut<T: Kind>(&mut self) -> impl Iterator<Item = &mut T> {
+        let objects = self.objects_of::<T>().values_mut();
+        objects.filter_map(|object| object.downcast_mut())
     }
 
     /// Lists all objects of a kind, ordered by namespace and name.
