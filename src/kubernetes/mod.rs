@@ -71,6 +71,8 @@ pub trait Kind: DeserializeOwned + Clone + PartialEq + Send + 'static {
 
     fn metadata(&self) -> &Meta;
 
+    fn metadata_mut(&mut self) -> &mut Meta;
+
     /// Parses an object: wherever it comes from, it has the same parts, in the same order. Fails with a phrase if it is
     /// malformed. The API server lets nobody choose a name that is no word, but a file may have one.
     fn parsed(text: &[u8]) -> Result<Self, &'static str> {
@@ -105,6 +107,10 @@ macro_rules! kinds {
                 fn metadata(&self) -> &Meta {
                     &self.metadata
                 }
+
+                fn metadata_mut(&mut self) -> &mut Meta {
+                    &mut self.metadata
+                }
             }
         )*
     };
@@ -126,8 +132,13 @@ kinds! {
 
 /// A kind of object that can be shown to others.
 pub trait Shared: Kind + Serialize {
-    /// Drops what no rule reads. `selectors` are those of the user: annotations that they name are rules, too.
-    fn strip(&mut self, selectors: &NodeSelectors);
+    /// Drops what no rule reads. Of most kinds, no rule asks for labels, annotations or stamps. The selectors are those of
+    /// the user: annotations that they name are rules, too.
+    fn strip(&mut self, _: &NodeSelectors) {
+        let metadata = self.metadata_mut();
+        metadata.keep(&[], &[]);
+        metadata.managed_fields.clear();
+    }
 }
 
 impl Shared for RawNamespace {

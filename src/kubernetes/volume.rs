@@ -157,19 +157,10 @@ raw! {
     }
 }
 
-/// No rule asks for the labels, annotations or stamps of these kinds.
-macro_rules! shared {
-    ($($type:ident)*) => {$(
-        impl Shared for $type {
-            fn strip(&mut self, _: &NodeSelectors) {
-                self.metadata.keep(&[], &[]);
-                self.metadata.managed_fields.clear();
-            }
-        }
-    )*};
-}
-
-shared! { RawClaim RawDriver RawVolume RawAttachment }
+impl Shared for RawClaim {}
+impl Shared for RawDriver {}
+impl Shared for RawVolume {}
+impl Shared for RawAttachment {}
 
 impl Shared for RawStatefulSet {
     fn strip(&mut self, _: &NodeSelectors) {
