@@ -92,13 +92,14 @@ async fn remembered(
         facts.transpose().map_err(Unread)
     });
     let read = read.await;
+    let node_of = |noted: &Noted| facts.nodes.get(&noted.node).or(read.get(&noted.node));
     let state = |uid: &Uid, noted: &Noted| -> Read<Return> {
         if let Some(told) = &noted.told {
             return Ok(told.clone());
         }
-        let node = facts.nodes.get(&noted.node).or(read.get(&noted.node));
         let not_read = Err(Unread("it was not read".to_owned()));
-        let node = node.unwrap_or(&not_read).as_ref().map_err(Unread::clone)?;
+        let node = node_of(noted).unwrap_or(&not_read);
+        let node = node.as_ref().map_err(Unread::clone)?;
         let ready = node.as_ref().filter(|node| node.ready == Ready::True);
         Ok(Return {
             state: node
@@ -109,8 +110,8 @@ async fn remembered(
     };
     let tainted = kept.iter().filter(|(_, noted)| noted.tainted.is_some());
     let tainted = tainted.filter_map(|(uid, noted)| {
-        let node = facts.nodes.get(&noted.node).or(read.get(&noted.node));
-        Some(((*uid).clone(), node?.clone().ok()?))
+        let node = node_of(noted)?.clone().ok()?;
+        Some(((*uid).clone(), node))
     });
     let tainted = tainted.collect();
     let reaped = kept.into_iter().filter(|(_, noted)| !noted.only_tainted);
