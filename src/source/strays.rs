@@ -1,7 +1,7 @@
 //! An audit of everything also shows pods that would be deleted with a pod, and what waits for a pod, or for a node that is
 //! not Ready or no longer exists. `explain` asks the same of one pod that has not started.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Reader,
@@ -25,16 +25,6 @@ impl<A: Api> Gathering<'_, A> {
         let facts = &mut self.facts;
         let nodes = rows.iter().map(|row| (&row.name, row.is_ready));
         let nodes = nodes.collect::<BTreeMap<_, _>>();
-        for (node, attachments) in facts.attachments.0.iter().flatten() {
-            let is_gone = !nodes.contains_key(node);
-            let is_stray = |is_leaving| is_gone || is_leaving && !nodes[node];
-            let strays = attachments.iter().filter(|it| is_stray(it.is_leaving));
-            facts.strays.extend(strays.map(|it| Stray::Attachment {
-                node: node.clone(),
-                attachment: it.name.clone(),
-                is_gone,
-            }));
-        }
         if reader.about.is_file {
             let add_owned = |owned: &mut Vec<_>, pod: &RawPod| {
                 let pod = Some(&pod.facts).filter(|pod| pod.is_active() && pod.made_by("Pod", ""));
@@ -66,19 +56,24 @@ impl<A: Api> Gathering<'_, A> {
         };
         let found = found.await.into_values().flatten().filter(is_stray);
         let found = found.collect::<Vec<_>>();
-        let is_named = |name: &String| {
-            let mut waits = found.iter().map(|it| &it.waits_for);
-            waits.any(
-                |it| matches!(it, WaitsFor::Attachment { attachment, .. } if attachment == name),
-            )
-        };
-        facts.strays.retain(|stray| {
-        !matches!(stray, Stray::Attachment { attachment, is_gone: false, .. } if is_named(attachment))
-    });
-        let strays = found.iter().cloned();
-        facts
-            .strays
-            .extend(strays.map(|it| Stray::Pending(Box::new(it))));
+        let named = found.iter().filter_map(|it| match &it.waits_for {
+            WaitsFor::Attachment { attachment, .. } => Some(attachment),
+            WaitsFor::Pod { .. } | WaitsFor::Nodes { .. } => None,
+        });
+        let named = named.collect::<BTreeSet<_>>();
+        for (node, attachments) in facts.attachments.0.iter().flatten() {
+            let is_gone = !nodes.contains_key(node);
+            let strays = attachments
+                .iter()
+                .filter(|it| is_gone || it.is_leaving && !nodes[node] && !named.contains(&it.name));
+            facts.strays.extend(strays.map(|it| Stray::Attachment {
+                node: node.clone(),
+                attachment: it.name.clone(),
+                is_gone,
+            }));
+        }
+        let pending = found.into_iter().map(|it| Stray::Pending(Box::new(it)));
+        facts.strays.extend(pending);
     }
 }
 
