@@ -8,9 +8,8 @@ use std::{
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer, de::IgnoredAny, ser::SerializeMap as _,
-};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::{
     Items, Shared,
@@ -180,7 +179,7 @@ raw! {
     struct Status {
         phase: String,
         // Only a kubelet sets it, when it takes up the pod (`pkg/kubelet/status/status_manager.go`).
-        start_time: Option<Given>,
+        start_time: Option<Value>,
         init_container_statuses: Vec<ContainerStatus>,
         container_statuses: Vec<ContainerStatus>,
     }
@@ -196,24 +195,11 @@ raw! {
         terminated: Option<Terminated>,
     }
 
+    /// A field of which only matters that it is there.
+    struct Given {}
+
     struct Terminated {
         finished_at: Option<Timestamp>,
-    }
-}
-
-/// A field of which only matters that it is there.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Given;
-
-impl<'de> Deserialize<'de> for Given {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        IgnoredAny::deserialize(from).map(|_| Self)
-    }
-}
-
-impl Serialize for Given {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_map(Some(0))?.end()
     }
 }
 
@@ -330,7 +316,7 @@ impl WholePod {
                 required(&name(named), "persistentVolumeClaim.claimName")
             } else {
                 // The PVC of a generic ephemeral volume is named after the pod and the volume.
-                volume.ephemeral?;
+                volume.ephemeral.as_ref()?;
                 let volume = required(&volume.name, "the name of a volume");
                 volume.map(|volume| format!("{}-{volume}", self.metadata.name))
             };
@@ -655,6 +641,10 @@ impl Shared for WholePod {
         let mirror = self.metadata.annotations.get_mut(MIRROR);
         mirror.into_iter().for_each(String::clear);
         self.metadata.strip(&[]);
+        if let Some(start) = &mut self.status.start_time {
+            // No rule asks when.
+            *start = Value::Object(Map::default());
+        }
         let PodSpec {
             volumes,
             containers,
