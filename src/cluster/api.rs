@@ -75,8 +75,7 @@ pub struct About {
 /// Where objects come from. What is done to an object is done by its kind, for both.
 #[expect(async_fn_in_trait, reason = "the program has one thread")]
 pub trait Api {
-    /// Reads the rows of all objects of a kind, and collects them by `add`. Returns also the moment, if it is known: no
-    /// row is older.
+    /// Reads the rows of all objects of a kind. Returns also the moment, if it is known: no row is older.
     async fn rows<R: Row, A: Default>(
         &self,
         add: impl Fn(&mut A, R),
@@ -89,20 +88,19 @@ pub trait Api {
         name: &str,
     ) -> Result<Option<(T, Option<Timestamp>)>>;
 
-    /// Reads a list object by object, and collects them by `add`. A list may begin again, so it is collected anew.
+    /// Reads a list object by object. It may begin again, so what `add` collects begins anew, too.
     async fn each<T: Kind, A: Default>(
         &self,
         of: Of<'_>,
         add: impl Fn(&mut A, &T),
     ) -> Result<Listed<A>>;
 
-    /// Says what is known without reading, if pods of these namespaces are looked at.
+    /// Says what is known without reading. `namespaces` are those whose pods are looked at.
     fn about(&self, namespaces: &NamespaceFilter) -> About;
 
-    /// Makes the error that ends a run because it could not do `what`.
+    /// Makes the error that ends a run.
     fn could_not(&self, what: &str, cause: &Failure) -> CouldNotRun;
 
-    /// Reads an object; `None` if it does not exist.
     async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>> {
         let found = self.get(namespace, name).await?;
         Ok(found.map(|(object, _)| object))
@@ -128,8 +126,7 @@ pub trait Api {
         Ok(listed.items)
     }
 
-    /// Reads all Leases in one list, and returns by node those that speak for the nodes of `holders`, without the node's
-    /// own.
+    /// Reads the Leases that speak for the nodes of `holders`, without the nodes' own.
     async fn leases_of(&self, holders: &Holders) -> Result<LeasesByNode> {
         type Found = BTreeMap<String, Vec<RawLease>>;
         let add_lease = |found: &mut Found, lease: &RawLease| {
@@ -152,7 +149,7 @@ pub trait Api {
         Ok(by_node.collect())
     }
 
-    /// Reads the `ConfigMap` of the history, for no longer than one request may take; `None` if it does not exist.
+    /// Reads the `ConfigMap` of the history, with all tries in the time of one request.
     async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>> {
         let limit = REQUEST_TIME_LIMIT;
         let found = timeout(limit, self.find(namespace, CONFIG_MAP)).await;

@@ -43,12 +43,11 @@ pub struct Stored<'a> {
 }
 
 impl<'a> PodContext<'a> {
-    /// Returns the context of `pod` among `facts`, at the moment of the facts.
+    /// Returns the pod at the moment of the facts.
     pub fn of(facts: &'a ClusterFacts, policy: &'a Policy, pod: &'a PodFacts) -> Self {
         Self::new(facts.now, policy, facts.node_of(pod), pod)
     }
 
-    /// Returns the context of `pod` on its `node` at `now`.
     pub fn new(
         now: Timestamp,
         policy: &'a Policy,
@@ -84,7 +83,6 @@ impl<'a> PodContext<'a> {
         self.pod.overdue_since(self.known(), self.now, self.policy)
     }
 
-    /// Returns by what the grace period is cut short; `None` if it is not.
     pub(super) fn grace_cut_short(&self) -> Option<GraceCut> {
         let (since, deadline) = (self.overdue_since(), self.pod.deletion_deadline());
         let requested = self.pod.deletion_requested().filter(|_| since < deadline)?;
@@ -98,7 +96,6 @@ impl<'a> PodContext<'a> {
         self.node.as_ref().ok().copied().flatten()
     }
 
-    /// Returns what is known about the `Ready` condition of the pod's node.
     pub(super) fn ready(&self) -> Seen<'a> {
         match &self.node {
             Ok(Some(node)) => Seen::Ready {
@@ -177,8 +174,7 @@ impl PodContext<'_> {
         }
     }
 
-    /// Returns the cut of the grace period, if the pod is stuck only because its grace period is cut
-    /// short; otherwise `None`. `code` is the reason that decides about the pod.
+    /// Returns the cut of the grace period, if the pod is stuck only because of it. `code` is the reason that decides.
     fn stuck_by_the_cut(&self, code: ReasonCode) -> Option<GraceCut> {
         let threshold = self.policy.reap_older_than;
         let is_stuck = |since| self.clock.duration_since(since) >= threshold;
@@ -268,8 +264,7 @@ impl PodContext<'_> {
         self.now.duration_since(sign.at) <= MAX_AGE_OF_A_FRESH_SIGN
     }
 
-    /// Evaluates every rule, in order, and whether the pod passed them all. The first rule that keeps the
-    /// pod is the one that [`PodContext::decide`] finds.
+    /// Evaluates every rule, in order. The first that keeps the pod is the one that [`PodContext::decide`] finds.
     pub fn evaluate(&self, storage: Option<&Storage>) -> Vec<Evaluation> {
         let decided = self.decide(storage);
         let stored = storage.and_then(|storage| self.stored(storage));

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 raw! {
-    /// A CSI volume.
     pub struct CsiSource {
         pub driver: String,
         fs_type: String,

@@ -7,7 +7,6 @@ use super::{Items, meta::cut};
 use crate::facts::MAX_CLAIMS_PER_POD;
 
 raw! {
-    /// A `hostPath` of a pod.
     pub struct HostPath {
         path: String,
         #[serde(rename = "type")]
@@ -29,7 +28,6 @@ raw! {
 
 /// The names of containers of etcd; kops calls one as the second.
 const ETCD: [&str; 2] = ["etcd", "etcd-manager"];
-/// The name of an API server's container.
 const API_SERVER: &str = "kube-apiserver";
 
 impl Container {

@@ -11,11 +11,9 @@ pub const KOSMOS_OWNER: &str = "kosmos-io/owned-by-cluster";
 /// A mark of leaf nodes. One mark is enough to make a node a leaf node.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
-    /// The kind of leaf node that the mark shows.
     pub kind: LeafKind,
     /// The project or vendor that creates such nodes.
     pub maker: &'static str,
-    /// The part of the node that carries the mark.
     pub part: NodePart,
     /// The key or its pattern. Empty if the part has no key.
     pub key: &'static str,
@@ -30,7 +28,6 @@ pub enum NodePart {
     /// A taint, with any value and effect.
     Taint,
     Annotation,
-    /// The version that the kubelet reports.
     KubeletVersion,
     /// The name of the machine at its provider.
     ProviderId,

@@ -43,7 +43,6 @@ pub struct RawList<'a> {
     /// The list's kind: `List`, `PodList`, …
     #[serde(default)]
     pub kind: String,
-    /// The list's own metadata.
     #[serde(default)]
     pub metadata: ListMeta,
     /// The objects. A null means no objects, but an object without this field is not a list.
@@ -55,7 +54,6 @@ raw! {
     /// The kind of an object that is not parsed yet. Both are empty if the object does not state
     /// them.
     pub struct RawKind {
-        /// The API's group and version.
         pub api_version: String,
         /// The kind, which other groups may have too.
         pub kind: String,
@@ -71,7 +69,6 @@ raw! {
         name: Value,
     }
 
-    /// The metadata of a list.
     pub struct ListMeta {
         /// The token of the next page; empty on the last page.
         #[serde(rename = "continue")]
@@ -80,11 +77,8 @@ raw! {
 
     /// The rows that `kubectl get` prints.
     pub struct RawTable {
-        /// The table's metadata, in the form of a list's.
         pub metadata: ListMeta,
-        /// The columns of each row.
         pub column_definitions: Vec<Column>,
-        /// The rows, without their objects.
         pub rows: Vec<Row>,
     }
 
@@ -96,7 +90,6 @@ raw! {
         pub cells: Vec<Value>,
     }
 
-    /// The `metadata` of any object.
     pub struct Meta {
         pub name: String,
         /// The object's namespace; empty if the kind has none.
@@ -196,7 +189,6 @@ impl<'de> Deserialize<'de> for Owners {
 }
 
 impl OwnerReference {
-    /// Lists its texts.
     pub fn texts(&self) -> [&str; 4] {
         [&self.api_version, &self.kind, &self.name, &self.uid]
     }
@@ -232,7 +224,6 @@ impl Meta {
         self.annotations.retain(|key, _| of(annotations, key));
     }
 
-    /// Drops finalizers, owners and stamps.
     pub(super) fn drop_relations(&mut self) {
         self.finalizers = Finalizers::default();
         self.owner_references = Owners::default();
@@ -349,7 +340,6 @@ impl Meta {
         })
     }
 
-    /// Reports whether the object's deletion was requested.
     pub fn terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
@@ -389,7 +379,6 @@ impl Written {
         self.fields_v1 = kept.and_then(|kept| to_raw_value(&kept).ok()).map(Fields);
     }
 
-    /// Drops the fields.
     pub fn drop_fields(&mut self) {
         self.fields_v1 = None;
     }
@@ -443,7 +432,6 @@ raw! {
         pub namespace: String,
         /// The object's name; empty if it cannot be read either.
         pub name: String,
-        /// Why the object could not be read.
         pub cause: String,
     }
 }

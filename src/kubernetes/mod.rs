@@ -173,7 +173,6 @@ raw! {
 }
 
 impl RawNamespace {
-    /// Adds the namespace to the facts about all namespaces.
     pub fn add_to(all: &mut Namespaces, Self { metadata: it }: &Self) {
         let facts = NamespaceFacts {
             opted_out: it.opted_out(),

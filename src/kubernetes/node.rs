@@ -195,12 +195,10 @@ impl RawNode {
         }));
     }
 
-    /// Reports whether the node is a leaf node.
     pub fn is_leaf(&self, selectors: &NodeSelectors) -> bool {
         self.leaf(selectors).is_some()
     }
 
-    /// Returns the node's roles.
     pub fn roles(&self) -> Roles {
         let labels = self.metadata.labels.iter();
         let roles = labels.filter_map(|(key, value)| match key.as_str() {
@@ -492,7 +490,6 @@ impl RawNode {
 #[derive(Debug, Clone)]
 pub struct NodeObjects {
     pub node: RawNode,
-    /// The node's own lease.
     pub lease: Read<Option<RawLease>>,
     /// The moment of the reading.
     pub now: Timestamp,

@@ -478,7 +478,6 @@ impl WholePod {
         })
     }
 
-    /// Reports whether the pod mirrors a static pod.
     fn mirror(&self) -> bool {
         self.metadata.annotations.contains_key(MIRROR)
     }
@@ -754,7 +753,6 @@ impl RawPod {
         }
     }
 
-    /// Reports whether the pod uses a PVC.
     pub fn uses_claims(&self) -> bool {
         let names = self.facts.claim_names.as_ref();
         names.map_or(true, |names| !names.is_empty())

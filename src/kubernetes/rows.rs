@@ -24,10 +24,8 @@ pub trait Row: Sized {
     fn of_object(object: &Self::Object) -> Self;
 }
 
-/// The row of a node.
 #[derive(Debug, Clone)]
 pub struct NodeRow {
-    /// The node's name.
     pub name: String,
     /// Whether the node is plainly Ready.
     pub is_ready: bool,

@@ -18,7 +18,6 @@ raw! {
         pub read: Vec<String>,
         /// The kinds that were not.
         pub unread: Vec<UnreadKind>,
-        /// The objects that could not be read.
         pub malformed: Vec<Malformed>,
         /// The annotations of nodes that the user's selectors named, besides those that are always kept.
         pub annotations: Vec<String>,
@@ -37,7 +36,6 @@ impl RawSaved {
         self.malformed.extend(malformed);
     }
 
-    /// Notes that a kind could not be read.
     pub fn add_unread<T: Kind>(&mut self, cause: String) {
         let kind = T::KIND.to_owned();
         self.unread.push(UnreadKind { kind, cause });
@@ -48,7 +46,6 @@ impl RawSaved {
         self.read.iter().any(|kind| kind == T::KIND)
     }
 
-    /// Returns why a kind was not read.
     pub fn unread<T: Kind>(&self) -> Option<&str> {
         let of_kind = self.unread.iter().find(|it| it.kind == T::KIND)?;
         Some(&of_kind.cause)

@@ -29,7 +29,6 @@ const ATTACHER: &str = "external-attacher/";
 const PVC_PROTECTION: &str = "kubernetes.io/pvc-protection";
 
 raw! {
-    /// A `PersistentVolumeClaim`.
     pub struct RawClaim {
         pub metadata: Meta,
         spec: ClaimSpec,
@@ -46,7 +45,6 @@ raw! {
         volume_mode: String,
     }
 
-    /// A `CSIDriver`.
     pub struct RawDriver {
         /// The driver's metadata. Volumes refer to the driver by its name.
         pub metadata: Meta,
@@ -57,7 +55,6 @@ raw! {
         attach_required: Option<bool>,
     }
 
-    /// A `StatefulSet`.
     pub struct RawStatefulSet {
         pub metadata: Meta,
         spec: SetSpec,
@@ -82,7 +79,6 @@ raw! {
         start: u64,
     }
 
-    /// A `PersistentVolume`.
     pub struct RawVolume {
         pub metadata: Meta,
         spec: VolumeSpec,
@@ -130,7 +126,6 @@ raw! {
         match_fields: Vec<Requirement>,
     }
 
-    /// A `VolumeAttachment`.
     pub struct RawAttachment {
         pub metadata: Meta,
         spec: AttachmentSpec,
@@ -377,7 +372,6 @@ impl From<NodeSelectorTerm> for AffinityTerm {
 }
 
 impl RawAttachment {
-    /// Returns the name of the node.
     pub fn node(&self) -> &str {
         &self.spec.node_name
     }

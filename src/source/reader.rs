@@ -58,7 +58,6 @@ pub struct Pods {
 }
 
 impl<'a, A: Api> Reader<'a, A> {
-    /// Returns a reader of `api`.
     pub fn new(api: &'a A, settings: &'a Settings) -> Self {
         let mut about = api.about(&settings.namespaces);
         Self {
