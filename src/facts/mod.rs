@@ -22,9 +22,9 @@ pub use self::claim::{
     Requirement, SetFacts, Sharing, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
-    CLOCK_SKEW, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE,
-    Quorum, Ready, Renewal, Roles, Room, SignBy, Taint, Toleration, ZONE_LABELS, Zone,
-    not_ready_since,
+    CLOCK_SKEW, Distribution, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, NodeFacts,
+    OUT_OF_SERVICE, Quorum, Ready, Renewal, Roles, Room, SignBy, Taint, Toleration, ZONE_LABELS,
+    Zone, not_ready_since,
 };
 pub use self::pod::{
     Containers, Deletion, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf, REPLACED_EARLY,

@@ -74,9 +74,8 @@ pub struct NodeFacts {
     /// The leaf node's markers, if the node stands for something other than one machine.
     pub leaf: Option<Leaf>,
     pub roles: Roles,
-    /// True if only the role etcd shows that the node may carry the datastore: k3s and RKE2 also run two servers with an
-    /// SQL database.
-    pub by_role_alone: bool,
+    /// The distribution that its kubelet's version names, if the kubelet is no service of its own there.
+    pub distribution: Option<Distribution>,
     /// True if nothing keeps new pods off the node: it is not cordoned, and has no taint that a pod has to tolerate.
     pub open: bool,
     /// What opts the node out, if something does.
@@ -189,6 +188,13 @@ pub struct Roles {
     pub etcd: bool,
     /// It has the label of the control plane of `MicroK8s` or of Canonical Kubernetes.
     pub canonical: bool,
+}
+
+/// A distribution of Kubernetes that runs the kubelet within its own service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Distribution {
+    K3s,
+    Rke2,
 }
 
 /// Nodes that may carry the API server's datastore. The API server writes, so a majority of the datastore lives.

@@ -15,8 +15,9 @@ use super::{
 };
 use crate::{
     facts::{
-        Counts, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE,
-        Read, Ready, Roles, Room, SignBy, Taint, Unread, ZONE_LABELS, Zone, not_ready_since,
+        Counts, Distribution, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, NodeFacts,
+        OUT_OF_SERVICE, Read, Ready, Roles, Room, SignBy, Taint, Unread, ZONE_LABELS, Zone,
+        not_ready_since,
     },
     judge::Policy,
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
@@ -515,7 +516,6 @@ impl NodeObjects {
         let machine = provider.rsplit('/').next().unwrap_or_default();
         let (ready_since, tainted_since) = node.transitions();
         let ready_condition = node.ready_condition();
-        let version = &node.status.node_info.kubelet_version;
         let mut facts = NodeFacts {
             uid: required(&node.metadata.uid, "metadata.uid")?,
             labels: node.metadata.labels.clone(),
@@ -541,7 +541,7 @@ impl NodeObjects {
             is_deleted: node.metadata.terminating(),
             leaf: node.leaf(&policy.node_selectors),
             roles: node.roles(),
-            by_role_alone: ["+k3s", "+rke2"].iter().any(|it| version.contains(it)),
+            distribution: distribution(&node.status.node_info.kubelet_version),
             open: node.room().is_some_and(|closed_by| closed_by.is_empty()),
             opted_out: node.metadata.opted_out(),
             name,
@@ -593,6 +593,13 @@ fn ends(provider: &str) -> String {
         Some((_, end)) => format!("{scheme}{slashes}…/{end}"),
         None => provider.to_owned(),
     }
+}
+
+/// Returns the distribution that the version of a kubelet names, such as `v1.34.1+k3s1`.
+fn distribution(version: &str) -> Option<Distribution> {
+    let known = [("+k3s", Distribution::K3s), ("+rke2", Distribution::Rke2)];
+    let named = known.into_iter().find(|(name, _)| version.contains(name))?;
+    Some(named.1)
 }
 
 /// Returns the name of a condition's heartbeat in `managedFields`, as a JSON pointer.

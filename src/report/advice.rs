@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     NAMED, NAMES,
     document::Case,
-    hang::{Hang, HangCode},
+    hang::{Hang, HangCode, kubelet_service},
     head::day,
     survey::{NoTaint, NodeView, PodView, Survey, Volumes},
 };
@@ -618,14 +618,16 @@ impl<'a> Advice<'a> {
                 let says = log
                     .as_ref()
                     .map_or("pod-reaper explain POD has the command.", |_| "it names what does not end.");
-                let restart = "systemctl restart kubelet".to_owned();
-                let do_there = |found, what: String, command: Option<String>| Case {
-                    commands: command.into_iter().filter(|_| !is_supposed).collect(),
+                let services = self.pods.0.iter().filter_map(|pod| pod.node);
+                let services = services.map(kubelet_service).unique();
+                let restart = services.map(|service| format!("systemctl restart {service}"));
+                let do_there = |found, what: String, commands: Vec<String>| Case {
+                    commands: commands.into_iter().filter(|_| !is_supposed).collect(),
                     ..case(found, what)
                 };
                 vec![
-                    do_there("Log", says.to_owned(), log),
-                    do_there("Then", format!("restart the kubelet of {}. Running containers go on.", self.nodes), Some(restart)),
+                    do_there("Log", says.to_owned(), Vec::from_iter(log)),
+                    do_there("Then", format!("restart the kubelet of {}. Running containers go on.", self.nodes), restart.collect()),
                     case("Still there", format!("drain {}, and reboot.", self.nodes)),
                 ]
             }

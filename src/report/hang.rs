@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     codes::codes,
-    facts::{ClusterFacts, HANGS, JOB_TRACKING, PodFacts, Ready},
+    facts::{ClusterFacts, Distribution, HANGS, JOB_TRACKING, NodeFacts, PodFacts, Ready},
     selector::Target,
     words::{Foreign, prefixed},
 };
@@ -45,6 +45,32 @@ codes! {
         Static = "static-pod" => "It mirrors a static pod, which ends only if its file on the node goes.",
         /// Not yet.
         Ending = "ending" => "Its time to end is not over.",
+    }
+}
+
+/// Returns the service in which the kubelet of a node runs.
+pub fn kubelet_service(node: &NodeFacts) -> &'static str {
+    let is_server = node.roles.control_plane || node.roles.etcd;
+    match (node.distribution, is_server) {
+        (None, _) => "kubelet",
+        (Some(Distribution::K3s), true) => "k3s",
+        (Some(Distribution::K3s), false) => "k3s-agent",
+        (Some(Distribution::Rke2), true) => "rke2-server",
+        (Some(Distribution::Rke2), false) => "rke2-agent",
+    }
+}
+
+/// Returns the command that finds in the log of the node's kubelet why the pod does not end. On RKE2 it is a file
+/// (docs.rke2.io/reference/logging).
+fn see_log(node: &NodeFacts, pod: &PodFacts) -> String {
+    let what = format!("-e {} -e UnmountVolume -e StopPodSandbox", quoted(&pod.uid));
+    match node.distribution {
+        Some(Distribution::Rke2) => {
+            format!("grep {what} /var/lib/rancher/rke2/agent/logs/kubelet.log")
+        }
+        Some(Distribution::K3s) | None => {
+            format!("journalctl -u {} | grep {what}", kubelet_service(node))
+        }
     }
 }
 
@@ -224,10 +250,7 @@ impl<'a> Hang<'a> {
                         .unwrap_or(name);
                     format!("grep -rlF -- {} /etc/kubernetes/manifests", quoted(file))
                 }
-                _ => format!(
-                    "journalctl -u kubelet | grep -e {} -e UnmountVolume -e StopPodSandbox",
-                    quoted(&facts.uid)
-                ),
+                _ => see_log(pod.node?, facts),
             },
         })
     }

@@ -113,10 +113,11 @@ impl<A: Api> Gathering<'_, A> {
     pub fn note_quorums(&mut self, k0s: &BTreeSet<String>) {
         let is_silent = |node: &&NodeFacts| node.ready != Ready::True;
         let nodes = self.facts.known_nodes().filter(is_silent);
-        // Static pods and Leases show a member of the control plane.
+        // Static pods and Leases show a member of the control plane. On k3s and RKE2, which also run two servers with an SQL
+        // database, only the role etcd shows that it carries the datastore.
         let by_pods = nodes.clone().filter(|node| {
             let StaticPods { etcd, api_server } = self.shows(&node.name);
-            (etcd || api_server || k0s.contains(&node.name)) && !node.by_role_alone
+            (etcd || api_server || k0s.contains(&node.name)) && node.distribution.is_none()
         });
         let by_pods = by_pods.map(|node| node.name.clone());
         let by_pods = by_pods.collect::<BTreeSet<_>>();

@@ -221,7 +221,10 @@ fn causes() {
             .iter()
             .any(|command| harms.iter().any(|it| command.contains(it)));
         let first = commands.first().copied().unwrap_or_default();
-        let is_right = found == &row["cause"] && first.starts_with(row["first"].as_str().unwrap());
+        let restarts = row["restart"].as_str();
+        let is_right = found == &row["cause"]
+            && first.starts_with(row["first"].as_str().unwrap())
+            && restarts.is_none_or(|restart| commands.contains(&restart));
         if !is_right || harms {
             wrongs.insert(
                 case,
