@@ -27,6 +27,12 @@ use crate::{
     words::{Foreign, human_duration, joined, listed, natural, prefixed},
 };
 
+/// What shows that the machine from which a volume comes still has it. ceph-csi refuses an image that another client watches, a
+/// target of Synology refuses a second login, and EC2 does not detach what is mounted (book: Products). The program reads none of
+/// it.
+pub const SHOWS_LIFE: &str = "\"is still being used\" (RBD) and login error 19 (iSCSI) show that the old machine is alive, as does \
+                              an EBS volume that stays busy";
+
 /// Something to do, and what it is about.
 #[derive(Debug, Clone)]
 pub struct Advice<'a> {
@@ -472,7 +478,7 @@ impl<'a> Advice<'a> {
                 does_not,
             } => format!("{set} Ready: VolumeAttachment {attachment} does not {does_not} {nodes}."),
             What::NotReadyAgain { sets, namespace } => format!(
-                "Not Ready again since pods were deleted: {sets}. Unless another step explains it, see the events of namespace {namespace}: \"is still being used\" (RBD) and login error 19 (iSCSI) show that the old machine is alive."
+                "Not Ready again since pods were deleted: {sets}. Unless another step explains it, see the events of namespace {namespace}: {SHOWS_LIFE}."
             ),
             What::NotRead {
                 first,

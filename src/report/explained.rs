@@ -4,7 +4,7 @@ use itertools::Itertools as _;
 use jiff::SignedDuration;
 
 use super::{
-    advice::clock,
+    advice::{SHOWS_LIFE, clock},
     build,
     document::{Kind, Section, Tone},
     hang::Hang,
@@ -48,8 +48,21 @@ pub fn entry(survey: &Survey<'_>, pod: &PodFacts) -> PodEntry {
         )),
         (None, None) if let Some(judged) = survey.not_evicted(pod) => build::not_evicted(judged),
         (None, None) if let Some(waiting) = survey.waiting => left_out(format!("{waiting}.")),
+        (None, None) if pod.phase == "Pending" => left_out(not_started(pod)),
         (None, None) => left_out("It is not Terminating: its deletion was not requested. pod-reaper looks at Terminating pods only.".to_owned()),
     }
+}
+
+/// Says what was seen of a pod that has not started, and waits for nothing that is known.
+fn not_started(pod: &PodFacts) -> String {
+    let it = "It has not started, and is not Terminating";
+    if pod.claim_names.as_ref().is_ok_and(Vec::is_empty) {
+        return format!("{it}: see its events.");
+    }
+    format!(
+        "{it}. As far as was read, no Terminating pod, no NotReady node and no VolumeAttachment keeps its volumes: see its events. \
+         There, {SHOWS_LIFE}."
+    )
 }
 
 /// Names the pod, its verdict and what decided.
@@ -224,11 +237,13 @@ fn overdue(survey: &Survey<'_>, pod: &PodView<'_>) -> Option<String> {
     (!pod.overdue.is_negative()).then_some(text)
 }
 
-/// Says when Kubernetes detaches the volume that a pod waits for.
+/// Says when Kubernetes detaches the volume that a pod waits for, and what shows that the machine still has it.
 fn detaches(waiting: &Waiting) -> Option<String> {
     waiting.is_for_attachment().then(|| {
-        "Once no pod there uses the volume, the kubelet of a Ready node unmounts it, and Kubernetes detaches it. From a NotReady node \
-         it does so six minutes later, unless --disable-force-detach-on-timeout is set.".to_owned()
+        format!(
+            "Once no pod there uses the volume, the kubelet of a Ready node unmounts it, and Kubernetes detaches it. From a NotReady node \
+             it does so six minutes later, unless --disable-force-detach-on-timeout is set. In the events of the pod, {SHOWS_LIFE}."
+        )
     })
 }
 

@@ -836,6 +836,26 @@ fn a_machine_that_is_alive_is_judged_by_what_is_ready() {
     assert!(old.contains(expected), "{old}");
 }
 
+/// Of a pod that has not started and waits for nothing that is known, `explain` says where to look, and what shows that another
+/// machine still has its volume.
+#[test]
+fn a_pod_that_has_not_started_has_its_cause_in_its_events() {
+    let nodes = node("ds01", true, "") + &node("ds02", true, "");
+    let alive = "\"is still being used\" (RBD)";
+    for (uses, names_storage) in [("uses: data", true), ("spec: {}", false)] {
+        let state = format!(
+            "{nodes}Namespace impala: {{}}\nPersistentVolume pv: {{claim: impala/data}}\nVolumeAttachment csi: {{node: ds01, volume: other}}\n\
+             Pod impala/web-1: {{node: ds02, grace: null, phase: Pending, {uses}}}\n"
+        );
+        let ask = ["explain", "impala/web-1", "--snapshot=-", "--now", NOW];
+        let said = reaper(&ask).input(saved(&state)).run().exits(0).out;
+        let said = said.split_whitespace().join(" ");
+        assert!(said.contains("It has not started"), "{said}");
+        assert!(said.contains("see its events."), "{said}");
+        assert_eq!(said.contains(alive), names_storage, "{said}");
+    }
+}
+
 /// A moment that lies ahead is not said as if it were over.
 #[test]
 fn a_volume_that_moves_later_has_not_moved() {
