@@ -16,6 +16,10 @@ use crate::{
     words::prefixed,
 };
 
+/// How many seconds the check of a command waits for a response. Without a limit, kubectl waits for ever for an API server that has
+/// stopped responding. Each command that changes something begins with the check, so that the limit is nowhere else.
+const RESPONSE: u8 = 10;
+
 impl Target {
     /// Returns the options that point kubectl, or this program, at the cluster, each preceded by a
     /// space.
@@ -114,7 +118,8 @@ impl Target {
         if node.ready != Ready::Absent {
             judged += &format!("/{}/{}", node.ready, prefixed("", transition(node)));
         }
-        let get = self.command(&["get", "node", &node.name, "-o", status]);
+        let timeout = format!("--request-timeout={RESPONSE}s");
+        let get = self.command(&["get", "node", &node.name, "-o", status, &timeout]);
         let why = format!(
             "Nothing was done: node {} has changed, or was not read.",
             node.name

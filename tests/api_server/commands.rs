@@ -144,6 +144,28 @@ fn a_line_that_is_pasted_late_or_without_rights_or_elsewhere_changes_nothing() {
     }
 }
 
+/// An API server that no longer responds: kubectl alone would wait for ever.
+#[test]
+fn a_line_that_gets_no_response_ends_and_says_so() {
+    const SILENCE: Duration = Duration::from_mins(1);
+    let (cluster, text) = printed(CONFIRMS);
+    let mute = Proxy::rewriting(cluster.server(), |seen, _| {
+        if seen.path.contains("/nodes/dead") {
+            thread::sleep(SILENCE);
+        }
+    });
+    let path = |file: &Path| file.display().to_string();
+    let muted = text.replace(&path(&cluster.kubeconfig), &path(&mute.kubeconfig));
+    assert_ne!(muted, text);
+    let started = Instant::now();
+    let output = paste(&cluster, &muted);
+    let says = shown(&output);
+    assert!(!output.status.success(), "{says}");
+    assert!(says.contains("Nothing was done"), "{says}");
+    assert!(started.elapsed() < SILENCE, "{says}");
+    assert!(!is_confirmed(&cluster), "{says}");
+}
+
 #[test]
 fn a_line_deletes_no_claim_that_was_made_anew() {
     let (cluster, text) = printed(DELETES);
