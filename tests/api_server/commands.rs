@@ -5,7 +5,7 @@ use crate::{
     prelude::*,
     support::program::{SHELLS, commands, paste, paste_into, pasted_into, program, succeeds},
 };
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 
 const CLAIM: &str = "disk-db-0";
 
@@ -19,6 +19,12 @@ fn is_tainted(cluster: &ControlPlane) -> bool {
     let node = cluster.try_get(&node_path("dead")).unwrap_or_default();
     let taints = node["spec"]["taints"].to_string();
     taints.contains("node.kubernetes.io/out-of-service")
+}
+
+/// Sets the out-of-service taint on the node.
+fn taint(cluster: &ControlPlane) {
+    let taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoSchedule";
+    kubectl(cluster, &["taint", "node", "dead", taint]);
 }
 
 /// Whether the machine was confirmed off.
@@ -102,6 +108,58 @@ fn a_line_that_confirms_a_machine_off_takes_its_taint_away() {
     });
 }
 
+/// The line that takes a left taint away from a Ready node, in time and twice. While the node is NotReady again, or was meanwhile, the
+/// taint may be somebody's word about this outage.
+#[test]
+fn a_line_takes_a_left_taint_away_and_refuses_late_or_elsewhere() {
+    // The taint of a Ready node is seen by a run if an earlier one has noted the node.
+    let back_with_taint = || {
+        let cluster = one_dead();
+        kubectl(&cluster, &["create", "namespace", "pod-reaper"]);
+        kubectl(
+            &cluster,
+            &["apply", "-f", &folder("cronjob/base/rbac.yaml")],
+        );
+        taint(&cluster);
+        run(&cluster.kubeconfig, &SHORT).is_whole();
+        node_becomes(&cluster, "dead", "True", "KubeletReady");
+        cluster
+    };
+    for shell in SHELLS {
+        let (cluster, other) = (back_with_taint(), back_with_taint());
+        let judged = run(&cluster.kubeconfig, &SHORT);
+        let mut lines = all_commands(&judged.report);
+        let line = lines.find(|line| line.ends_with("node.kubernetes.io/out-of-service-"));
+        let line = line.unwrap_or_else(|| panic!("{:#}", judged.report));
+        let refuses = |on: &ControlPlane, line: &str, what: &str| {
+            let output = paste_into(shell, on, line);
+            let says = shown(&output);
+            assert!(!output.status.success(), "{shell}, {what}: {says}");
+            assert!(says.contains("Nothing was done"), "{shell}, {what}: {says}");
+            assert!(is_tainted(on), "{shell}, {what}: {says}");
+        };
+        let path = |cluster: &ControlPlane| cluster.kubeconfig.display().to_string();
+        let elsewhere = line.replace(&path(&cluster), &path(&other));
+        assert_ne!(elsewhere, line);
+        refuses(&other, &elsewhere, "elsewhere");
+        let without = line.replace("kubectl ", "kubectl --as=somebody ");
+        refuses(&cluster, &without, "without permissions");
+
+        succeeds(&paste_into(shell, &cluster, line));
+        assert!(!is_tainted(&cluster), "{shell}");
+        paste_into(shell, &cluster, line);
+        assert!(!is_tainted(&cluster), "{shell}, twice");
+
+        taint(&cluster);
+        node_becomes(&cluster, "dead", "Unknown", "NodeStatusUnknown");
+        refuses(&cluster, line, "down again");
+        // The condition has whole seconds.
+        until_overdue();
+        node_becomes(&cluster, "dead", "True", "KubeletReady");
+        refuses(&cluster, line, "back again");
+    }
+}
+
 /// For ten minutes the pod of a deleted PVC stays, so that the data can still be kept.
 #[test]
 fn a_line_that_is_pasted_late_or_without_rights_or_elsewhere_changes_nothing() {
@@ -115,22 +173,21 @@ fn a_line_that_is_pasted_late_or_without_rights_or_elsewhere_changes_nothing() {
     };
     for line in [DELETES, CONFIRMS] {
         let (_, is_done, make_stuck) = line;
-        let fails = |cluster: &ControlPlane, output: &Output, what: &str| {
-            let says = shown(output);
-            assert!(!output.status.success(), "{what}: {says}");
-            assert!(!is_done(cluster), "{what}: {says}");
-            says
-        };
-        let refuses = |cluster: &ControlPlane, output: &Output, what: &str| {
-            let says = fails(cluster, output, what);
-            assert!(says.contains("Nothing was done"), "{what}: {says}");
+        let refuses = |cluster: &ControlPlane, text: &str, what: &str| {
+            for shell in SHELLS {
+                let output = paste_into(shell, cluster, text);
+                let says = shown(&output);
+                assert!(!output.status.success(), "{shell}, {what}: {says}");
+                assert!(!is_done(cluster), "{shell}, {what}: {says}");
+                assert!(says.contains("Nothing was done"), "{shell}, {what}: {says}");
+            }
         };
         for since in [&came_back as &dyn Fn(&ControlPlane), &went_again] {
             let (cluster, text) = printed(line);
             let without = text.replace("kubectl ", "kubectl --as=somebody ");
-            refuses(&cluster, &paste(&cluster, &without), "without permissions");
+            refuses(&cluster, &without, "without permissions");
             since(&cluster);
-            refuses(&cluster, &paste(&cluster, &text), "late");
+            refuses(&cluster, &text, "late");
         }
         // The line names the kubeconfig. Its context may have changed to a cluster with a node, a pod and a PVC of the same names.
         let (cluster, text) = printed(line);
@@ -139,7 +196,7 @@ fn a_line_that_is_pasted_late_or_without_rights_or_elsewhere_changes_nothing() {
         let path = |cluster: &ControlPlane| cluster.kubeconfig.display().to_string();
         let elsewhere = text.replace(&path(&cluster), &path(&other));
         assert_ne!(elsewhere, text);
-        refuses(&other, &paste(&other, &elsewhere), "elsewhere");
+        refuses(&other, &elsewhere, "elsewhere");
         assert!(!is_done(&cluster), "elsewhere");
     }
 }
