@@ -836,6 +836,63 @@ fn a_machine_that_is_alive_is_judged_by_what_is_ready() {
     assert!(old.contains(expected), "{old}");
 }
 
+/// A StatefulSet that is not Ready again because its volume does not attach or detach: the attachment, its node, and what shows
+/// why. A volume of another pod explains nothing.
+#[test]
+fn an_attachment_that_fails_explains_a_set_that_is_not_ready_again() {
+    let templates = "{replicas: 1, volumeClaimTemplates: [{metadata: {name: data}}]}";
+    let down = remembered("since: 1800, renewed: 1860").replace(
+        "git/gitea: {apiVersion: apps/v1, spec: {replicas: 1}",
+        &format!("git/gitea: {{apiVersion: apps/v1, spec: {templates}"),
+    );
+    assert!(down.contains(templates), "{down}");
+    let down = down + "PersistentVolume pv-git: {claim: git/data-gitea-0}\n";
+    let error = "Error: {message: rpc}";
+    let shows = "kubectl describe volumeattachment csi";
+    for (deleted, attachment, expected) in [
+        (
+            "02:40:00",
+            format!("node: ds02, volume: pv-git, status: {{attached: false, attach{error}}}"),
+            Some("does not attach to ds02."),
+        ),
+        (
+            "02:58:00",
+            format!("node: ds01, volume: pv-git, status: {{attached: true, detach{error}}}"),
+            Some("does not detach from ds01."),
+        ),
+        (
+            "02:54:00",
+            "node: ds01, volume: pv-git".to_owned(),
+            Some("does not detach from ds01."),
+        ),
+        ("02:54:01", "node: ds01, volume: pv-git".to_owned(), None),
+        (
+            "02:40:00",
+            "node: ds02, volume: pv-git, status: {attached: false}".to_owned(),
+            None,
+        ),
+        (
+            "02:40:00",
+            format!("node: ds02, volume: other, status: {{attached: false, attach{error}}}"),
+            None,
+        ),
+    ] {
+        let state = format!("{down}VolumeAttachment csi: {{{attachment}}}\n");
+        let said = page(&state.replace("02:40:00", deleted), &[]);
+        let hangs = "git/gitea 0/1 Ready: VolumeAttachment csi ";
+        match expected {
+            Some(what) => assert!(
+                said.contains(&format!("{hangs}{what} {shows}")),
+                "{what}: {said}"
+            ),
+            None => assert!(
+                !said.contains(hangs) && said.contains("Not Ready again"),
+                "{attachment}: {said}"
+            ),
+        }
+    }
+}
+
 /// Of a pod that has not started and waits for nothing that is known, `explain` says where to look, and what shows that another
 /// machine still has its volume.
 #[test]
