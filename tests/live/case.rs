@@ -14,6 +14,7 @@ use std::{
     io::{Read, Write},
     net::TcpStream,
     ops::Deref,
+    process::Child,
     sync::atomic::{AtomicUsize, Ordering},
     time::Instant,
 };
@@ -260,6 +261,24 @@ impl Live {
 
     pub fn resume(self, node: &str) {
         self.signal("CONT", node);
+    }
+
+    /// Ends the kubelet, and starts it beside a container runtime without its containers. It ends with the thread that calls.
+    pub fn restart(self, node: &str) -> Child {
+        self.signal("KILL", node);
+        let folder = self.dir.join("kubelets").join(node);
+        let log = fs::File::create(self.dir.join(format!("logs/kubelet-{node}-2.log")));
+        let log = log.expect("the folder is ours");
+        let mut kubelet = Command::new("setpriv");
+        kubelet
+            .args(["--pdeathsig", "KILL"])
+            .arg(self.kubectl.with_file_name("hollow-kubelet"))
+            .args(["--lease-seconds=8", "--name", node, "--kubeconfig"])
+            .arg(folder.join("kubeconfig"))
+            .env("TMPDIR", folder)
+            .stdout(log.try_clone().expect("a file"))
+            .stderr(log);
+        kubelet.spawn().expect("it starts")
     }
 
     /// Makes the container runtime hang. The kubelet keeps running, renews its Lease, and reports that its node is not Ready.

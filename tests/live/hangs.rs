@@ -1,6 +1,7 @@
 //! Pods that hang although their node is Ready: `explain` names the cause.
 
 use crate::{prelude::*, support::program::program};
+use std::{path::PathBuf, time::Instant};
 
 const HERE: &str = "
 apiVersion: v1
@@ -10,6 +11,24 @@ spec:
   nodeName: ds01
   terminationGracePeriodSeconds: 1
   containers: [{name: main, image: 'example/main:1'}]
+";
+
+/// A pod whose program does not end before its time is over: its preStop hook sleeps until then.
+const IGNORES: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {namespace: default, name: NAME}
+spec:
+  nodeName: NODE
+  terminationGracePeriodSeconds: GRACE
+  containers: [{name: main, image: 'example/main:1', lifecycle: {preStop: {sleep: {seconds: GRACE}}}}]
+";
+
+const STATIC: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {namespace: default, name: mirrored}
+spec: {containers: [{name: main, image: 'example/main:1'}]}
 ";
 
 /// `explain` of the pod, on the cluster, or on its saved state at a later moment.
@@ -77,4 +96,76 @@ fn explain_names_why_a_pod_of_a_ready_node_stays() {
     let (code, command) = cause(&report);
     assert_eq!(code, "container-runs", "{report:#}");
     assert!(command.starts_with("journalctl"), "{command}");
+}
+
+/// Checks the cause of the pod, now and twenty minutes later, each with the beginning of its first command.
+#[track_caller]
+fn is_explained(case: &Case, pod: &str, causes: [(&str, &str); 2]) {
+    let later = [None, Some(Duration::from_mins(20))];
+    for (later, (code, first)) in later.into_iter().zip(causes) {
+        let report = explained(case, pod, later);
+        let (found, command) = cause(&report);
+        assert_eq!(found, code, "{later:?}: {report:#}");
+        assert!(command.starts_with(first), "{later:?}: {command}");
+    }
+}
+
+fn runs(case: &Case, node: &str, name: &str, grace: &str) -> String {
+    let pod = IGNORES.replace("NAME", name).replace("NODE", node);
+    case.apply(&pod.replace("GRACE", grace));
+    case.until_true("it runs", || {
+        let pods = case.pods_on(node);
+        pods.iter().any(|pod| pod.name == name && pod.is_running())
+    });
+    pod_path("default", name)
+}
+
+/// A program ignores that it is to end, and its kubelet kills it in time. A kubelet was stopped while a deletion was requested: it is
+/// back, and has not ended the pod; the restart that `explain` advises ends it. The mirror of a static pod cannot be deleted: the
+/// kubelet makes it again.
+#[test]
+fn explain_names_what_a_kubelet_makes_of_a_delete() {
+    let case = &Case::empty(&["--node", "ds01", "--node", "ds02", "--node", "ds03"]);
+    let [ignores, lost] = [("ds01", "ignores", "15"), ("ds02", "lost", "300")]
+        .map(|(node, name, grace)| runs(case, node, name, grace));
+
+    case.delete(&ignores, json!({}));
+    let log = "kubectl --kubeconfig";
+    let causes = [("ending", log), ("container-runs", "journalctl")];
+    is_explained(case, "default/ignores", causes);
+    case.until_true("its kubelet has killed it", || {
+        case.try_get(&ignores).is_none()
+    });
+
+    case.stop("ds02");
+    case.until_ready_is("Unknown", "ds02");
+    case.delete(&lost, json!({}));
+    case.resume("ds02");
+    case.until_ready_is("True", "ds02");
+    let causes = [("ending", log), ("node-returned", "journalctl")];
+    is_explained(case, "default/lost", causes);
+    let restarted = Instant::now();
+    let _kubelet = case.restart("ds02");
+    case.until_true("it is gone", || case.try_get(&lost).is_none());
+    assert!(restarted.elapsed() < Duration::from_mins(2));
+
+    let folders = case.dir.join("kubelets/ds03").read_dir().unwrap();
+    let mut folders = folders.map(|folder| folder.unwrap().path());
+    let root = folders.find(|path| path.is_dir()).unwrap();
+    let mut folders = root.read_dir().unwrap().map(|it| it.unwrap().path());
+    let is_of_static = |path: &PathBuf| path.display().to_string().contains("static-pods");
+    let folder = folders.find(is_of_static).unwrap();
+    fs::write(folder.join("mirrored.yaml"), STATIC).unwrap();
+    let mirror = pod_path("default", "mirrored-ds03");
+    case.until_true("the mirror is there", || case.try_get(&mirror).is_some());
+    let uid = case.get(&mirror)["metadata"]["uid"].clone();
+    case.stop("ds03");
+    case.delete(&mirror, json!({}));
+    let file = "grep -rlF -- mirrored /etc/kubernetes/manifests";
+    is_explained(case, "default/mirrored-ds03", [("static-pod", file); 2]);
+    case.resume("ds03");
+    case.until_true("the kubelet has made it again", || {
+        let mirror = case.try_get(&mirror);
+        mirror.is_some_and(|mirror| mirror["metadata"]["uid"] != uid)
+    });
 }
