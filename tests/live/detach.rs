@@ -11,7 +11,10 @@ use std::{
     collections::BTreeSet,
     os::unix::process::CommandExt as _,
     process::{Child, Stdio},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
@@ -24,6 +27,8 @@ pub struct Disks {
     pub case: Case,
     /// The nodes whose kubelets work; empty at the end.
     pub alive: Arc<Mutex<BTreeSet<String>>>,
+    /// Whether the storage refuses to attach a volume, so that no pod starts.
+    refuses: Arc<AtomicBool>,
     plays: Option<thread::JoinHandle<()>>,
 }
 
@@ -110,13 +115,15 @@ impl Disks {
             make_node(&case, node);
         }
         let alive = Arc::new(Mutex::new(all));
+        let refuses = Arc::new(AtomicBool::new(false));
         let plays = thread::spawn({
-            let (live, alive) = (*case, Arc::clone(&alive));
-            move || play(&live, &alive)
+            let (live, alive, refuses) = (*case, Arc::clone(&alive), Arc::clone(&refuses));
+            move || play(&live, &alive, &refuses)
         });
         let disks = Self {
             case,
             alive,
+            refuses,
             plays: Some(plays),
         };
         disks
@@ -244,9 +251,10 @@ fn make_node(case: &Case, name: &str) {
 
 /// Plays the kubelets of the nodes that are alive, and the attacher, until none is alive. A kubelet renews its Lease, starts pods, and
 /// confirms deletions unless the grace period is long. It never unmounts a volume.
-fn play(cluster: &ControlPlane, alive: &Mutex<BTreeSet<String>>) {
+fn play(cluster: &ControlPlane, alive: &Mutex<BTreeSet<String>>, refuses: &AtomicBool) {
     loop {
         let alive = alive.lock().unwrap().clone();
+        let refuses = refuses.load(Ordering::Relaxed);
         if alive.is_empty() {
             return;
         }
@@ -266,7 +274,7 @@ fn play(cluster: &ControlPlane, alive: &Mutex<BTreeSet<String>>) {
                 let now =
                     json!({"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}});
                 cluster.request("DELETE", &path, Some(now));
-            } else if pod["status"]["phase"] == "Pending" {
+            } else if pod["status"]["phase"] == "Pending" && !refuses {
                 // The attach/detach controller treats a Terminating pod as ended if no container runs.
                 let running = yaml(
                     "
@@ -286,10 +294,12 @@ fn play(cluster: &ControlPlane, alive: &Mutex<BTreeSet<String>>) {
             } else if attachment["status"]["attached"] != true {
                 let finalizer = "external-attacher/disk-example-org";
                 patch(&path, json!({"metadata": {"finalizers": [finalizer]}}));
-                patch(
-                    &format!("{path}/status"),
-                    json!({"status": {"attached": true}}),
-                );
+                let status = if refuses {
+                    json!({"attached": false, "attachError": {"message": "it is attached"}})
+                } else {
+                    json!({"attached": true, "attachError": null})
+                };
+                patch(&format!("{path}/status"), json!({"status": status}));
             }
         }
         thread::sleep(Duration::from_millis(300));
@@ -334,17 +344,33 @@ fn a_line_that_is_pasted_before_the_delete_moves_the_volume() {
     assert!(pasted.iter().all(Result::is_ok));
 }
 
-/// A run has deleted the pod, and the line is pasted then. It is interrupted, in each shell and by each signal, and takes its taint
-/// away.
+/// A run has deleted the pods, and the lines are pasted then. The storage does not attach one volume at first, and a run says so. The
+/// other line is interrupted, in each shell and by each signal, and takes its taint away.
 #[test]
 fn a_line_that_is_pasted_after_the_delete_moves_the_volume() {
-    let disks = Disks::start(&["wk01"]);
-    let old = disks.dies("wk01");
-    disks.case.until_stuck(std::slice::from_ref(&old));
+    let disks = Disks::start(&["wk01", "wk02"]);
+    kubectl(&disks.case, &["create", "namespace", "pod-reaper"]);
+    let history = folder("cronjob/base/rbac.yaml");
+    kubectl(&disks.case, &["apply", "-f", &history]);
+    let old = ["wk01", "wk02"].map(|node| disks.dies(node));
+    disks.case.until_stuck(&old);
+    disks.refuses.store(true, Ordering::Relaxed);
     let run = disks.case.reap("");
     run.ends(0);
-    run.says(&old.uid, REAPED);
-    thread::sleep(Duration::from_secs(3));
+    all_are(&run, &old, REAPED);
+
+    let mut refused = disks.paste("sh", "wk02", &line_of(&run, "wk02"));
+    let failed = disks.case.until("an attachment fails", || {
+        let list = disks.case.get(ATTACHMENTS);
+        let mut failed = each(&list["items"]).filter(|it| it["status"]["attachError"].is_object());
+        failed.next().map(|it| text(&it["metadata"]["name"]))
+    });
+    let page = disks.case.reap("--dry-run").report.to_string();
+    let says = format!("VolumeAttachment {failed} does not attach to spare");
+    assert!(page.contains(&says), "{page}");
+    disks.refuses.store(false, Ordering::Relaxed);
+    disks.seconds_until_moved("wk02", Instant::now(), Duration::from_secs(55));
+
     assert_eq!(disks.attached("wk01"), ["wk01"]);
     let started = Instant::now();
     let line = line_of(&run, "wk01");
@@ -366,6 +392,7 @@ fn a_line_that_is_pasted_after_the_delete_moves_the_volume() {
             assert!(interrupted.elapsed().as_secs() < 30, "{what} at once");
         }
     }
+    refused.wait().expect("it ends");
 }
 
 /// A taint that was left on a node that works: a volume is detached as soon as its pod is gone, although the node still uses it. Without
