@@ -22,10 +22,10 @@ use crate::{
 pub const PAGE_OBJECTS: usize = 500;
 /// The number of rows on one page, of 0.3 MB.
 const PAGE_ROWS: usize = 1_000;
-/// The most pages of a list, and the most objects on all but its last page. Kubernetes is made for 150,000 pods, but a broken
-/// server may say forever that there is another page. The names of so many objects fit into the memory of a run.
+/// The most pages of a list, and the most objects on all but its last page. Kubernetes is made for 150,000 pods, and a tenant
+/// may make some hundred thousand small objects. A broken server may say forever that there is another page.
 const MAX_PAGES: usize = 10_000;
-const MAX_OBJECTS: usize = 200_000;
+const MAX_OBJECTS: usize = 1_000_000;
 /// The divisor of the limit after a page that was too large: three steps lead from [`PAGE_OBJECTS`] to 1.
 const PAGE_DIVISOR: usize = 8;
 /// If the body of a page is smaller than the largest body divided by this number, the next page may
