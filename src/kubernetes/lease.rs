@@ -12,7 +12,7 @@ use serde::{
 };
 
 use super::Shared;
-use super::meta::{HOSTNAME, Malformed, Meta, Written, cut};
+use super::meta::{HOSTNAME, Malformed, Meta, cut};
 use crate::{
     facts::{Heartbeat, NodeFacts, Read, Renewal, SignBy},
     selector::{MAX_NAME_CHARS, NodeSelectors},
@@ -37,17 +37,20 @@ raw! {
     }
 }
 
-/// The time of a renewal. Any program may write the last hours of the year 9999, which are beyond
-/// the range of [`Timestamp`]. They are the latest time that there is, so that such a Lease does
-/// not make a list unreadable.
+/// The time of a renewal. Any program may write a year beyond the range of [`Timestamp`], which the API server
+/// prints as `-0001` or `10000`. It is treated as the latest time that there is, so that such a Lease does not
+/// make a list unreadable.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 struct RenewTime(Timestamp);
 
 impl<'de> Deserialize<'de> for RenewTime {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
+        let is_beyond = ["9999-12-3", "10000-", "-"]
+            .iter()
+            .any(|it| text.starts_with(it));
         match text.parse() {
-            Err(_) if text.starts_with("9999-12-3") => Ok(Self(Timestamp::MAX)),
+            Err(_) if is_beyond => Ok(Self(Timestamp::MAX)),
             parsed => parsed.map(Self).map_err(D::Error::custom),
         }
     }
@@ -85,7 +88,8 @@ impl RawLease {
     pub fn drop_unused(&mut self) {
         cut(&mut self.spec.holder_identity);
         self.metadata.keep(&[IDENTITY.0, HOSTNAME], &[]);
-        self.metadata.managed_fields.retain(Written::is_short);
+        (self.metadata.finalizers, self.metadata.owner_references) = Default::default();
+        self.metadata.keep_newest(RENEWED);
     }
 
     fn renewed(&self) -> Option<Timestamp> {
@@ -193,8 +197,8 @@ pub struct Holders {
     others: BTreeSet<String>,
     /// The namespaces of which a pod has started on a checked node, by node.
     started: BTreeMap<String, BTreeSet<String>>,
-    /// Namespace and node of each pod, by its hostname, and whether its name is unique.
-    pods: BTreeMap<String, Vec<(String, String, bool)>>,
+    /// Namespace and node of each pod, by its hostname, and whether a Lease in any namespace may name the pod.
+    pods: BTreeMap<String, BTreeSet<(String, String, bool)>>,
 }
 
 impl Holders {
@@ -226,12 +230,14 @@ impl Holders {
                 let namespaces = self.started.entry(node.name.clone()).or_default();
                 namespaces.insert(pod.namespace.clone());
             }
-            let place = (pod.namespace.clone(), node.name.clone(), pod.is_unique);
+            // Anyone may make a pod that never starts.
+            let is_anywhere = pod.is_unique && pod.has_started;
+            let place = (pod.namespace.clone(), node.name.clone(), is_anywhere);
             let hostname = &pod.name[..pod.name.floor_char_boundary(MAX_HOSTNAME_CHARS)];
             self.pods
                 .entry(hostname.trim_end_matches(['-', '.']).to_owned())
                 .or_default()
-                .push(place);
+                .insert(place);
         }
     }
 
@@ -277,9 +283,12 @@ impl Holders {
         of_cluster || started.is_some_and(|namespaces| namespaces.contains(namespace))
     }
 
-    /// Reports whether a Lease that could not be read may speak for a node.
+    /// Reports whether a Lease that could not be read may speak for a checked node.
     pub fn may_speak(&self, lease: &Malformed) -> bool {
-        lease.namespace != RawLease::OF_NODES || !self.is_a_node(&lease.name)
+        let is_own = lease.namespace == RawLease::OF_NODES && self.is_a_node(&lease.name);
+        let mut nodes = self.hosts.values().flatten();
+        let is_believed = |node: &String| self.is_believed(&lease.namespace, node);
+        !is_own && (lease.namespace.is_empty() || nodes.any(is_believed))
     }
 
     /// Lists the checked nodes of this name or hostname.
@@ -304,8 +313,8 @@ impl Holders {
         let mut found = Vec::new();
         for (name, next) in beginnings(holder) {
             let pods = self.pods.get(name).into_iter().flatten();
-            let pods = pods.filter(|(within, _, is_unique)| {
-                *is_unique || within == namespace && next != Some('-')
+            let pods = pods.filter(|(within, _, is_anywhere)| {
+                *is_anywhere || within == namespace && next != Some('-')
             });
             let is_own = pods.clone().any(|(within, ..)| within == namespace);
             found.extend(pods.map(|(_, node, _)| node.as_str()));

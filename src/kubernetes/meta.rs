@@ -1,7 +1,7 @@
 //! The parts that all kinds of objects share: lists, metadata and conditions. Also describes an
 //! object that cannot be parsed.
 
-use std::{collections::BTreeMap, fmt, ops};
+use std::{collections::BTreeMap, fmt, mem, ops};
 
 use derive_more::Deref;
 use itertools::Itertools as _;
@@ -24,6 +24,8 @@ use crate::{
 /// others may write as much as etcd accepts.
 pub const MAX_ITEMS_KEPT: usize = 16;
 const MAX_TEXT_BYTES: usize = 1_000;
+/// Kubernetes makes UIDs of 36 bytes.
+const MAX_UID_BYTES: usize = 64;
 /// The annotation or label that opts an object out.
 pub const SKIP: &str = "pod-reaper.io/skip";
 /// The annotation with a note of the pod's author.
@@ -179,6 +181,10 @@ impl<'de> Deserialize<'de> for Owners {
             for text in [&mut owner.api_version, &mut owner.kind, &mut owner.name] {
                 cut(text);
             }
+            // It is nobody's UID.
+            if owner.uid.len() > MAX_UID_BYTES {
+                owner.uid = Uid::default();
+            }
             let is_before = |kept: &OwnerReference| kept.controller || !owner.controller;
             let place = kept.partition_point(is_before);
             kept.insert(place, owner);
@@ -228,6 +234,18 @@ impl Meta {
         self.finalizers = Finalizers::default();
         self.owner_references = Owners::default();
         self.managed_fields.clear();
+    }
+
+    /// Keeps of the stamps only the newest one for the field.
+    pub(super) fn keep_newest(&mut self, field: &str) {
+        let stamps = mem::take(&mut self.managed_fields).into_iter();
+        let newest = stamps
+            .filter(|entry| entry.has(field))
+            .max_by_key(Written::time);
+        self.managed_fields = newest.into_iter().collect();
+        for entry in &mut self.managed_fields {
+            entry.keep(&[field.to_owned()]);
+        }
     }
 
     /// Replaces the texts of people, and drops from `managedFields` all that no rule asks for. `fields` are those that
@@ -334,8 +352,10 @@ impl Meta {
 
     /// Returns the request to delete the object; `None` if there is none.
     pub fn deletion(&self) -> Option<Deletion> {
+        // The API server's sum of a time and centuries of grace overflows into the past.
+        let earliest = self.creation_timestamp.unwrap_or(Timestamp::MIN);
         Some(Deletion {
-            deadline: self.deletion_timestamp?,
+            deadline: self.deletion_timestamp?.max(earliest),
             grace_seconds: self.deletion_grace_period_seconds,
         })
     }
@@ -381,13 +401,6 @@ impl Written {
 
     pub fn drop_fields(&mut self) {
         self.fields_v1 = None;
-    }
-
-    /// Reports whether the entry's fields are at most as long as those of a program that renews a
-    /// lease.
-    pub fn is_short(&self) -> bool {
-        let fields = self.fields_v1.as_ref();
-        fields.is_none_or(|fields| fields.0.get().len() <= MAX_TEXT_BYTES)
     }
 }
 

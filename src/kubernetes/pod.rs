@@ -63,6 +63,7 @@ const STATIC_NAMESPACES: [&str; 2] = ["kube-system", "openshift-etcd"];
 /// number of random characters (`apiserver/pkg/storage/names/generate.go`).
 const MAX_BASE_CHARS: usize = 58;
 const RANDOM_LETTERS: usize = 5;
+const LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
 
 /// The field by which a term names a node.
 const NODE_NAME: &str = "metadata.name";
@@ -726,7 +727,9 @@ impl RawPod {
             let mut base = format!("{}-", set.name);
             base.truncate(base.floor_char_boundary(MAX_BASE_CHARS));
             let random = pod.name.strip_prefix(&base);
-            random.is_some_and(|random| random.len() == RANDOM_LETTERS)
+            random.is_some_and(|random| {
+                random.len() == RANDOM_LETTERS && random.chars().all(|it| LETTERS.contains(it))
+            })
         });
         HolderPod {
             namespace: pod.namespace.clone(),

@@ -21,6 +21,10 @@ use crate::{
     settings::Settings,
 };
 
+/// The most pods of a list that are remembered as possible holders of Leases although they have not started. Anyone may
+/// make any number of them, and they hardly renew a Lease.
+const MAX_HOLDERS: usize = 10_000;
+
 /// A source of objects, and the reads that failed.
 pub struct Reader<'a, A> {
     pub api: &'a A,
@@ -124,11 +128,13 @@ impl<'a, A: Api> Reader<'a, A> {
         let filter = &self.settings.namespaces;
         let add = |pods: &mut Pods, raw: &RawPod| {
             let pod = &raw.facts;
-            pods.holders.insert(raw.as_holder());
             pods.shows.add(raw.shows);
-            let heard = pod.heard.clone();
-            pods.programs
-                .extend(heard.map(|heard| (pod.namespace.clone(), heard)));
+            if raw.has_started || pods.holders.len() < MAX_HOLDERS {
+                pods.holders.insert(raw.as_holder());
+                let heard = pod.heard.clone();
+                pods.programs
+                    .extend(heard.map(|heard| (pod.namespace.clone(), heard)));
+            }
             // A pod without a namespace is reported as a pod that cannot be judged.
             let matches = pod.namespace.is_empty() || filter.matches(&pod.namespace);
             if matches && raw.may_wait() {

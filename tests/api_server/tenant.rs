@@ -41,6 +41,16 @@ fn a_tenant_keeps_nobodys_pods_and_speaks_in_no_report() {
     let leases = "/apis/coordination.k8s.io/v1/namespaces/zebra/leases";
     let (code, answer) = writes(leases, &lease);
     assert_eq!(code, 201, "{answer}");
+    // The API server prints these years as -0001 and 10000.
+    for (name, at) in [
+        ("first", "0000-01-01T00:00:00.000000+23:59"),
+        ("last", "9999-12-31T23:59:59.000000-23:59"),
+    ] {
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name},
+            "spec": {"holderIdentity": "dead", "renewTime": at}});
+        let (code, answer) = writes(leases, &lease);
+        assert_eq!(code, 201, "{answer}");
+    }
     let options = json!({"gracePeriodSeconds": 1});
     let (code, answer) = as_user(
         TENANT,

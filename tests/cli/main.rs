@@ -144,8 +144,8 @@ const SMALL: &str = "
     Node ds04: {ready: 'True', lease: null}
     Node ds05: {ready: 'True', lease: null}
     Node ds06: {}
-    Namespace compute-hive01: {}
-    Pod compute-hive01/huebackend-0: {metadata: {creationTimestamp: '2026-01-31T03:00:00Z'}}
+    Namespace compute-hive01: {metadata: {creationTimestamp: '2026-01-31T03:00:00Z'}}
+    Pod compute-hive01/huebackend-0: {}
 ";
 
 /// The described cluster, as kubectl saves it.
