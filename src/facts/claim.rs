@@ -1,6 +1,6 @@
 //! A PVC, its volume, and what happens to both when the pod is deleted.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use derive_more::Display;
 use jiff::Timestamp;
@@ -85,7 +85,7 @@ pub struct ClaimFacts {
     /// let go of the node.
     pub not_let_go: bool,
     /// The PVC itself.
-    pub read: ClaimRead,
+    pub read: Arc<ClaimRead>,
 }
 
 /// The maximum number of PVCs of one pod that are kept in memory and looked up.

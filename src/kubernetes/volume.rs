@@ -1,9 +1,6 @@
 //! PVCs, the `StatefulSet` that creates some of them, volumes, and attachments of volumes to nodes.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    mem,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Shared,
@@ -16,7 +13,7 @@ use crate::{
         AffinityTerm, Attachment, ClaimRead, ClaimState, Copies, Owner, Place, Read, Requirement,
         Sharing, Uid, Unread, VolumeFacts,
     },
-    selector::NodeSelectors,
+    selector::{NodeSelectors, is_name},
     words::name,
 };
 
@@ -25,6 +22,8 @@ const BLOCK: &str = "Block";
 /// The prefix of the finalizer by which the external-attacher keeps a `VolumeAttachment` until the storage
 /// has let go of the machine (external-attacher, pkg/controller/util.go).
 const ATTACHER: &str = "external-attacher/";
+/// The most templates of PVCs that are kept of a `StatefulSet`.
+const MAX_TEMPLATES: usize = 100;
 /// The finalizer by which Kubernetes keeps a PVC until no pod uses it.
 const PVC_PROTECTION: &str = "kubernetes.io/pvc-protection";
 
@@ -72,7 +71,11 @@ raw! {
     }
 
     struct ClaimTemplate {
-        metadata: Meta,
+        metadata: TemplateName,
+    }
+
+    struct TemplateName {
+        name: String,
     }
 
     struct Ordinals {
@@ -159,22 +162,14 @@ impl Shared for RawAttachment {}
 
 impl Shared for RawStatefulSet {
     fn strip(&mut self, _: &NodeSelectors) {
-        self.metadata.keep(&[], &[]);
-        self.metadata.managed_fields.clear();
-        for template in &mut self.spec.volume_claim_templates {
-            template.metadata = Meta {
-                name: mem::take(&mut template.metadata.name),
-                ..Meta::default()
-            };
-        }
+        self.drop_unused();
     }
 }
 
 impl RawClaim {
-    /// Returns the name of the PVC's volume; `None` if the PVC names none.
+    /// Returns the name of the PVC's volume; `None` if the PVC names none. Its author may write any text.
     pub fn volume_name(&self) -> Option<&str> {
-        let name = self.spec.volume_name.as_str();
-        Some(name).filter(|name| !name.is_empty())
+        Some(self.spec.volume_name.as_str()).filter(|name| is_name(name))
     }
 
     /// Turns the PVC into facts. `volume` is the reading of its volume: `Ok(None)` if the volume
@@ -189,7 +184,8 @@ impl RawClaim {
         finalizers.retain(|name| &**name != PVC_PROTECTION);
         let deletion = metadata.deletion_timestamp;
         let missing = given(name(spec.volume_name.clone()));
-        let lost = status.phase == "Lost";
+        // Its author may name any volume in a PVC that is not bound yet.
+        let is_bound = !["Lost", "Pending"].contains(&status.phase.as_str());
         let owners = metadata
             .owner_references
             .iter()
@@ -206,7 +202,7 @@ impl RawClaim {
                 let why = "its volume is bound to another PVC".to_owned();
                 ClaimState::Unread(Unread(why))
             }
-            Ok(Some(volume)) if !lost && missing.is_some() => {
+            Ok(Some(volume)) if is_bound && missing.is_some() => {
                 match required(&metadata.uid, "metadata.uid") {
                     Ok(_) => ClaimState::Bound(volume.into_facts(&spec)),
                     Err(why) => ClaimState::Unread(Unread(why)),
@@ -317,6 +313,16 @@ impl RawDriver {
 }
 
 impl RawStatefulSet {
+    /// Drops what no rule reads, because a run keeps many of them.
+    pub fn drop_unused(&mut self) {
+        self.metadata.keep(&[], &[]);
+        self.metadata.managed_fields.clear();
+        let templates = &mut self.spec.volume_claim_templates;
+        templates.retain(|it| is_name(&it.metadata.name));
+        templates.truncate(MAX_TEMPLATES);
+        templates.shrink_to_fit();
+    }
+
     /// Reports whether the set wants a pod of that name, so that it would create another: the pod's
     /// ordinal is one of as many as the set has replicas, from its first ordinal on
     /// (`stateful_set_utils.go` of Kubernetes). A set that is deleted without its pods

@@ -1,6 +1,9 @@
 //! The fourth step of gathering: the storage of the pods that nothing keeps so far.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use itertools::Itertools as _;
 
@@ -40,7 +43,7 @@ impl<A: Api> Gathering<'_, A> {
         self.pods = kept;
         let claims = self.share_out_claims(&mut due);
         let claims = read_each(claims, async |(namespace, name)| {
-            reader.claim(namespace, name).await
+            Arc::new(reader.claim(namespace, name).await)
         });
         let claims = claims.await;
         let attached = self.facts.attachments.attached();
@@ -115,7 +118,9 @@ impl<A: Api> Gathering<'_, A> {
         let sets = sets.collect::<BTreeSet<_>>();
         let sets = read_each(sets, async |(namespace, name)| {
             let set = reader.api.find::<RawStatefulSet>(namespace, name).await;
-            set.map_err(Unread::from)
+            let mut set = set.map_err(Unread::from)?;
+            set.iter_mut().for_each(RawStatefulSet::drop_unused);
+            Ok(set)
         });
         let sets = sets.await;
         let pods = due.iter_mut().map(|(pod, _)| pod);
@@ -186,7 +191,7 @@ impl<A: Api> Gathering<'_, A> {
 fn storage_of(
     pod: &PodFacts,
     attached: &Read<Attached<'_>>,
-    claims: &BTreeMap<Key, ClaimRead>,
+    claims: &BTreeMap<Key, Arc<ClaimRead>>,
     is_part: bool,
 ) -> Storage {
     let attached = |volume: &VolumeFacts| {
@@ -195,11 +200,11 @@ fn storage_of(
     };
     let claim_of = |named: &ClaimName| {
         let read = claims.get(&(pod.namespace.clone(), named.name.clone()));
-        let unread = || ClaimState::Unread(Unread("it was not looked up".to_owned())).into();
-        let mut read = read.cloned().unwrap_or_else(unread);
+        let unread = |why: &str| Arc::new(ClaimState::Unread(Unread(why.to_owned())).into());
+        let mut read = read.map_or_else(|| unread("it was not looked up"), Arc::clone);
         // Kubernetes keeps a PVC until the pods that use it have ended, so its absence shows what was saved.
         if is_part && read.state == ClaimState::Absent && !pod.finished() {
-            read = ClaimState::Unread(Unread("the file does not have it".to_owned())).into();
+            read = unread("the file does not have it");
         }
         let disk = read.volume().filter(|volume| volume.driver.is_some());
         let attaches = disk.map(|volume| {
