@@ -140,14 +140,21 @@ pub async fn after(
             }
         }
     };
-    let report = deletes.then(|| text::write(&run.document(), Screen::default()));
-    let report = report.map(|text| json!(history::shortened(text)));
+    let document = deletes.then(|| run.document().into_owned());
+    let text = document
+        .as_ref()
+        .map(|it| text::write(it, Screen::default()));
+    let report = text.map(|text| json!(history::shortened(text)));
     let written = write(cluster, run, book, at, report, edit).await;
-    if let Err(why) = written {
-        let why = format!(
-            "Later reports may not know what this run did: ConfigMap {namespace}/{CONFIG_MAP} could not be written: {why}"
-        );
-        run.history.unread = Some(why);
+    match written {
+        // Nothing changes any more, so the run reports the same.
+        Ok(_) => run.document = document,
+        Err(why) => {
+            let why = format!(
+                "Later reports may not know what this run did: ConfigMap {namespace}/{CONFIG_MAP} could not be written: {why}"
+            );
+            run.history.unread = Some(why);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The record of a run, from which a report is built.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{Document, Report, advice, build, page, survey::Survey};
 use crate::{
@@ -29,6 +29,8 @@ pub struct RunRecord<'a> {
     pub kubectl: Target,
     /// Whether the user was asked and did not agree to the deletes.
     pub declined: bool,
+    /// The report for people, once it was made for the history and nothing changes any more.
+    pub document: Option<Document>,
     /// The pod that the user asked about; `None` for a run.
     pub asked: Option<PodFacts>,
     /// What the pod that the user asked about waits for. If that is a pod, `asked` is that one.
@@ -47,6 +49,7 @@ impl<'a> RunRecord<'a> {
             notes: None,
             kubectl: settings.task.target(),
             declined: false,
+            document: None,
             asked: None,
             waiting: None,
         }
@@ -55,8 +58,11 @@ impl<'a> RunRecord<'a> {
 
 impl RunRecord<'_> {
     /// Returns the report for people.
-    pub fn document(&self) -> Document {
-        page::document(&Survey::of(self))
+    pub fn document(&self) -> Cow<'_, Document> {
+        match &self.document {
+            Some(document) => Cow::Borrowed(document),
+            None => Cow::Owned(page::document(&Survey::of(self))),
+        }
     }
 
     /// Returns the report as JSON.
