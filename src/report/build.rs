@@ -8,7 +8,6 @@ use super::{
     advice, explained,
     hang::Hang,
     head, page,
-    record::RunRecord,
     survey::{NodeView, PodView, State, Survey},
     types::{
         BreakerEntry, Explained, ForeseenEntry, NodeEntry, PodEntry, Report, SettingsEntry, Summary,
@@ -25,20 +24,10 @@ use crate::{
 pub const VERSION: u8 = 4;
 
 /// Builds the JSON from the survey and the advice of a run.
-pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
-    let RunRecord {
-        settings,
-        facts,
-        plan,
-        ..
-    } = run;
-    let all = survey.pods.iter().map(|pod| (&pod.judged.pod.uid, pod));
-    let all = all.collect::<BTreeMap<_, _>>();
-    let longest_first = plan
-        .pods
-        .iter()
-        .filter_map(|it| all.get(&it.pod.uid).copied());
+pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
+    let settings = survey.settings;
     let asked = survey.asked;
+    let not_evicted_yet = survey.pods.iter().filter(|pod| !pod.is_evicted);
     let advised = advice::all(survey);
     let is_asked = |node: &NodeEntry| asked.is_none_or(|pod| pod.node.as_ref() == Some(&node.name));
     let nodes = || survey.nodes.iter().filter_map(|it| node(survey, it));
@@ -48,10 +37,10 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
         program_version: env!("CARGO_PKG_VERSION"),
         mode: settings.task.mode(),
         cluster_name: settings.cluster_name.clone(),
-        cluster: facts.cluster_name.clone(),
+        cluster: survey.cluster.map(str::to_owned),
         snapshot: settings.task.snapshot(),
         suppose_dead: settings.task.suppose_dead().to_vec(),
-        judged_at: facts.now,
+        judged_at: survey.now,
         settings: SettingsEntry {
             namespaces: settings.namespaces.clone(),
             policy: settings.policy.clone(),
@@ -62,7 +51,7 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
         breaker: survey.limit().map(|limit| BreakerEntry {
             reason: limit.code(),
             detail: limits.unique().join("; "),
-            zones: plan.zones.keys().map(Zone::to_string).collect(),
+            zones: survey.zones.keys().map(Zone::to_string).collect(),
             held: survey.terminating().filter(|pod| pod.is_held()).count(),
         }),
         headline: match asked {
@@ -74,24 +63,27 @@ pub fn report<'a>(survey: &'a Survey<'a>, run: &RunRecord<'_>) -> Report {
         steps: page::steps(survey, &advised),
         never: advice::never(survey),
         summary: Summary {
-            nodes: facts.node_count,
+            nodes: survey.node_count,
             nodes_not_ready: nodes().count(),
             pods: survey.terminating().count(),
             verdicts: tally(Verdict::ALL, survey.terminating().map(PodView::verdict)),
-            outcomes: tally(OutcomeCode::ALL, run.outcomes.values().map(Outcome::code)),
+            outcomes: tally(
+                OutcomeCode::ALL,
+                survey.terminating().filter_map(PodView::outcome_code),
+            ),
         },
         nodes: nodes().filter(is_asked).collect(),
         pods: match asked {
             Some(pod) => vec![explained::entry(survey, pod)],
-            None => longest_first.map(entry).collect(),
+            None => survey.longest_first().map(entry).collect(),
         },
         not_evicted: match asked {
             Some(_) => Vec::new(),
-            None => plan.not_evicted.iter().map(not_evicted).collect(),
+            None => not_evicted_yet.map(|pod| not_evicted(pod.judged)).collect(),
         },
-        history: run.history.clone(),
-        errors: facts.errors.clone(),
-        unseen: facts.unseen.clone(),
+        history: survey.history.clone(),
+        errors: survey.errors.to_vec(),
+        unseen: survey.unseen.to_vec(),
         notices: match asked {
             Some(_) => Vec::new(),
             None => head::notices(survey),

@@ -112,12 +112,15 @@ codes! {
     }
 }
 
-impl Document {
-    /// Leaves out sections without lines.
-    #[must_use]
-    pub fn without_empty(mut self) -> Self {
-        self.sections.retain(|section| !section.lines.is_empty());
-        self
+impl Case {
+    /// Returns what to do then, without anything to paste.
+    pub fn new(found: &'static str, what: impl Into<String>) -> Self {
+        Self {
+            found,
+            what: what.into(),
+            commands: Vec::new(),
+            harms: None,
+        }
     }
 }
 

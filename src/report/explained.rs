@@ -106,10 +106,6 @@ pub fn headline(survey: &Survey<'_>, pod: &PodFacts) -> String {
 
 /// Says why the pod gets its verdict, and what is known of it.
 pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
-    let of = |heading: &str, tone, text: Option<String>| {
-        Section::of_texts(Kind::Head, heading, tone, text)
-    };
-    let of_pod = |heading, text| of(heading, Tone::Plain, text);
     let entry = entry(survey, pod);
     let asked = survey.shown().first();
     let waits = survey.waiting.filter(|_| asked.is_none());
@@ -119,122 +115,88 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
         _ => pod.node.as_ref(),
     };
     let node = node.and_then(|name| survey.node(name));
+    let state = node.and_then(|node| Some(head::says(survey, node.state.as_ref()?, &[node])));
     let hang = asked.and_then(|pod| pod.hang);
     let attached = asked.filter(|pod| hang.is_some() && pod.attached == Ok(true));
-    let attached = attached.and_then(|pod| {
-        let names = joined(
-            pod.judged
-                .pod
-                .claim_names
-                .iter()
-                .flatten()
-                .map(|it| &it.name),
-            ", ",
-        );
-        Some(format!(
-            "A volume is attached to its node (PVC {}).",
-            names?
-        ))
-    });
+    let attached = attached.map(|_| "A volume is attached to its node.".to_owned());
+    let data = attached.into_iter().chain(head::data(survey));
     let by_itself = match (hang, waits) {
         (Some(Hang::Ending(_)), _) => Some("Its kubelet ends it.".to_owned()),
-        (Some(_), _) => asked.map(|pod| {
-            format!(
-                "Nothing has happened for {}. No run deletes it.",
-                about(pod.overdue)
-            )
-        }),
+        (Some(_), _) => Some("Nothing. No run deletes it.".to_owned()),
         (None, Some(waiting)) => detaches(waiting),
         (None, None) => joined(head::next(survey), " "),
     };
-    let state = node.and_then(|node| Some(head::says(survey, node.state.as_ref()?, &[node])));
-    vec![
-        of("NOTE", Tone::Bad, survey.incomplete.map(str::to_owned)),
-        of_pod(
-            "waits",
-            survey
-                .waiting
-                .filter(|_| waits.is_none())
-                .map(|it| format!("{it}.")),
-        ),
-        of_pod(
+    let other = survey.waiting.filter(|_| waits.is_none());
+    let texts = [
+        ("NOTE", survey.incomplete.map(str::to_owned)),
+        ("waits", other.map(|it| format!("{it}."))),
+        (
             "why",
             Some(hang.map_or(entry.detail, |hang| hang.to_string())),
         ),
-        of_pod(
-            "its data",
-            joined(attached.into_iter().chain(head::data(survey)), " "),
-        ),
-        of_pod("its node", state),
-        of_pod(
+        ("its data", joined(data, " ")),
+        ("its node", state),
+        (
             "in common",
             node.and_then(|node| head::together(survey, node.name)),
         ),
-        of_pod(
-            "the pod",
-            survey.shown().first().and_then(|pod| overdue(survey, pod)),
-        ),
-        of_pod("by itself", by_itself),
-        of_pod("afterwards", entry.note),
-    ]
+        ("the pod", asked.and_then(|pod| overdue(survey, pod))),
+        ("by itself", by_itself),
+        ("afterwards", entry.note),
+    ];
+    let texts = texts.into_iter();
+    texts
+        .map(|(heading, text)| Section::of_texts(Kind::Head, heading, Tone::Plain, text))
+        .collect()
 }
 
 /// Lists what each rule saw, the limit of the node, and what was not read.
 pub fn lists(survey: &Survey<'_>) -> Vec<Section> {
-    let of = |heading: &str, tone, texts: Vec<String>| {
-        Section::of_texts(Kind::List, heading, tone, texts)
-    };
     // If a limit decides, `why` has its sentence.
-    let asked = survey
-        .shown()
-        .first()
-        .filter(|pod| pod.judged.limit.is_none());
+    let asked = survey.shown().first();
+    let asked = asked.filter(|pod| pod.judged.limit.is_none());
     let limit = asked.and_then(|pod| survey.node_of(pod)?.held);
     let unread = survey.errors.iter();
     let unread = unread.map(|error| format!("{}: {}", error.what, error.cause));
-    let rules = of_rules(&rules(survey));
-    vec![
-        of("RULES", Tone::Quiet, Vec::from_iter(rules)),
-        of(
-            "LIMITS",
-            Tone::Quiet,
-            Vec::from_iter(limit.map(Limit::sentence)),
-        ),
-        of("NOT READ", Tone::Bad, unread.collect()),
-    ]
+    let sections = [
+        ("RULES", Vec::from_iter(of_rules(&rules(survey)))),
+        ("LIMITS", Vec::from_iter(limit.map(Limit::sentence))),
+        ("NOT READ", unread.collect()),
+    ];
+    let sections = sections.into_iter();
+    sections
+        .map(|(heading, texts)| Section::of_texts(Kind::List, heading, Tone::Quiet, texts))
+        .collect()
 }
 
 /// Says for how long the pod is overdue; `None` within its grace period, of which the reason tells.
 fn overdue(survey: &Survey<'_>, pod: &PodView<'_>) -> Option<String> {
     let limit = human_duration(survey.settings.policy.reap_older_than);
-    let time = about(pod.overdue);
-    if pod.hang.is_some() {
-        let facts = &pod.judged.pod;
-        let counts = facts.containers;
-        let last = counts.ended_at.map(|at| head::day(survey, at));
-        let ended = format!("ended{}", prefixed(", the last at ", last));
-        let states = [
-            (counts.running, "running"),
-            (counts.waiting, "not started"),
-            (counts.terminated, &ended),
-        ];
-        let states = states.into_iter().filter(|(count, _)| *count > 0);
-        let states = joined(
-            states.map(|(count, state)| format!("{count} {state}")),
-            ", ",
-        );
-        let states = states.unwrap_or_else(|| "not known".to_owned());
-        let age = facts.created.map(|at| about(survey.now.duration_since(at)));
-        let age = prefixed(". Age: ", age);
-        let grace = facts.deletion.and_then(|its| its.grace_seconds);
-        let grace = grace.map(|grace| human_duration(SignedDuration::from_secs(grace)));
-        let grace = prefixed(", grace period ", grace);
-        return Some(format!(
-            "Terminating, overdue for {time}{grace}. Containers: {states}{age}"
-        ));
+    let text = format!("Terminating, overdue for {}", about(pod.overdue));
+    if pod.hang.is_none() {
+        return (!pod.overdue.is_negative()).then(|| format!("{text} (limit {limit})"));
     }
-    let text = format!("Terminating, overdue for {time} (limit {limit})");
-    (!pod.overdue.is_negative()).then_some(text)
+    let facts = &pod.judged.pod;
+    let counts = facts.containers;
+    let states = [
+        (counts.running, "running"),
+        (counts.waiting, "not started"),
+        (counts.terminated, "ended"),
+    ];
+    let states = states.into_iter().filter(|(count, _)| *count > 0);
+    let states = joined(
+        states.map(|(count, state)| format!("{count} {state}")),
+        ", ",
+    );
+    let last = counts.ended_at.map(|at| head::day(survey, at));
+    let last = prefixed(", the last at ", last);
+    let grace = facts.deletion.and_then(|its| its.grace_seconds);
+    let grace = grace.map(|grace| human_duration(SignedDuration::from_secs(grace)));
+    Some(format!(
+        "{text}{}. Containers: {}{last}.",
+        prefixed(", grace period ", grace),
+        states.as_deref().unwrap_or("not known")
+    ))
 }
 
 /// Says when Kubernetes detaches the volume that a pod waits for, and what shows that the machine still has it.

@@ -254,20 +254,4 @@ impl<'a> Hang<'a> {
             },
         })
     }
-
-    /// Says what must not be done to these pods, as the end of a sentence.
-    pub fn never(self, pods: &Pods<'_>) -> String {
-        let why = match self.code() {
-            HangCode::Finalizer => {
-                return format!("strip the finalizer of {pods}: what it protects is left behind.");
-            }
-            HangCode::Runs | HangCode::Returned => "containers can run on, beside a replacement",
-            HangCode::Ended | HangCode::NotStarted => "volumes can still be mounted on the node",
-            HangCode::NodeGone => "the machine can still run",
-            HangCode::Agent => "containers can run on behind the node",
-            HangCode::Static => "the kubelet makes the mirror again, and its containers run on",
-            HangCode::Ending => "a clean end unmounts the volumes first",
-        };
-        format!("force-delete {pods}: {why}.")
-    }
 }

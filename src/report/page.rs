@@ -9,9 +9,7 @@ use super::{
     NAMED, NAMES,
     advice::{self, Advice, Pods, When, clock},
     document::{Document, Kind, Line, Section, Step, Tone},
-    explained,
-    hang::HangCode,
-    head,
+    explained, head,
     survey::{PodView, State, Survey},
 };
 use crate::{
@@ -35,34 +33,21 @@ type Group = (String, Vec<String>);
 pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
     let all = advice::all(survey);
     let exit = advice::exit(survey, &all);
-    let of = |heading, tone, texts| Section::of_texts(Kind::Head, heading, tone, texts);
-    let mut sections = match survey.asked {
-        Some(pod) => explained::head(survey, pod),
-        None => vec![
-            of("NOTE", Tone::Bad, head::notes(survey)),
-            of("HELD", Tone::Bad, head::held(survey)),
-            of("DONE", Tone::Good, head::done(survey)),
-            of("DATA", Tone::Bad, head::data(survey)),
-            of(
-                "NEXT",
-                Tone::Plain,
-                Vec::from_iter(joined(head::next(survey), " ")),
-            ),
-        ],
+    let (headline, mut sections, lists) = match survey.asked {
+        Some(pod) => (
+            explained::headline(survey, pod),
+            explained::head(survey, pod),
+            explained::lists(survey),
+        ),
+        None => (head::headline(survey), head(survey), lists(survey)),
     };
     sections.extend(to_do(survey, steps(survey, &all)));
     let never = joined(advice::never(survey), " Never ");
     sections.push(Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, never));
-    sections.extend(match survey.asked {
-        Some(_) => explained::lists(survey),
-        None => lists(survey),
-    });
+    sections.extend(lists);
     sections.push(Section::not_seen(survey.unseen));
     sections.extend(survey.asked.is_none().then(|| foot(survey)));
-    let headline = match survey.asked {
-        Some(pod) => explained::headline(survey, pod),
-        None => head::headline(survey),
-    };
+    sections.retain(|section| !section.lines.is_empty());
     Document {
         title: match survey.asked {
             Some(_) => headline.clone(),
@@ -73,7 +58,22 @@ pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
         sections,
         exit,
     }
-    .without_empty()
+}
+
+/// Says what is down, what was done, which data is at risk, and what happens by itself.
+fn head<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
+    let next = Vec::from_iter(joined(head::next(survey), " "));
+    let sections = [
+        ("NOTE", Tone::Bad, head::notes(survey)),
+        ("HELD", Tone::Bad, head::held(survey)),
+        ("DONE", Tone::Good, head::done(survey)),
+        ("DATA", Tone::Bad, head::data(survey)),
+        ("NEXT", Tone::Plain, next),
+    ];
+    let sections = sections.into_iter();
+    sections
+        .map(|(heading, tone, texts)| Section::of_texts(Kind::Head, heading, tone, texts))
+        .collect()
 }
 
 fn about(survey: &Survey<'_>, exit: Exit) -> String {
@@ -115,41 +115,13 @@ pub fn steps(survey: &Survey<'_>, all: &[Advice<'_>]) -> Vec<Step> {
     let mut shown = turns.sorted().map(|(.., place)| place).collect_vec();
     let left_over = shown.split_off(most.min(shown.len()));
     shown.sort_unstable();
-    let mut steps = shown
+    let steps = shown.iter().map(|place| all[*place].step(survey));
+    let urgent = left_over
         .iter()
-        .map(|place| step(survey, &all[*place]))
-        .collect_vec();
-    if !left_over.is_empty() {
-        let is_urgent = |place: &&usize| all[**place].when() == When::Now;
-        let urgent = left_over.iter().filter(is_urgent).count();
-        steps.push(Step {
-            when: if urgent > 0 { When::Now } else { When::Later },
-            what: format!(
-                "Then run pod-reaper again, and do what is left over: steps for now {urgent}, others {}. For one pod: pod-reaper explain POD.",
-                left_over.len() - urgent
-            ),
-            command: None,
-            harms: None,
-            pods: Vec::new(),
-            nodes: Vec::new(),
-            cases: Vec::new(),
-        });
-    }
-    steps
-}
-
-/// Spells a thing to do.
-fn step(survey: &Survey<'_>, advice: &Advice<'_>) -> Step {
-    let command = advice.command(survey);
-    Step {
-        when: advice.when(),
-        what: advice.sentence(survey),
-        harms: advice.harm().filter(|_| command.is_some()),
-        command,
-        pods: advice.pods.0.iter().map(|pod| pod.name()).collect(),
-        nodes: advice.nodes.0.iter().map(ToString::to_string).collect(),
-        cases: advice.cases(survey),
-    }
+        .filter(|place| all[**place].press.is_some());
+    let rest = Advice::rest(urgent.count(), left_over.len()).step(survey);
+    let rest = Some(rest).filter(|_| !left_over.is_empty());
+    steps.chain(rest).collect()
 }
 
 /// Returns the steps in two sections that are numbered through: those for now, and the rest.
@@ -183,61 +155,57 @@ fn to_do(survey: &Survey<'_>, steps: Vec<Step>) -> [Section; 2] {
 fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
     let select =
         |is: &dyn Fn(&PodView<'_>) -> bool| survey.select(|pod| is(pod)).unwrap_or_default();
-    let is_alive = |pod: &PodView<'_>| pod.fate_code == ReasonCode::KubeletAlive;
+    let copies = |pod: &PodView<'_>| prefixed(" ", pod.judged.pod.copies);
     let is_held =
         |pod: &PodView<'_>| pod.is_held() || pod.fate == Verdict::Wait && pod.from.is_some();
-    let (held, alive) = (select(&is_held), select(&is_alive));
     let failed = |pod: &PodView<'_>| pod.outcome_code().filter(|code| !code.went_well());
+    let held = select(&is_held);
+    let not_deleted = select(&|pod| failed(pod).is_some());
     let waits = select(&|pod| pod.fate == Verdict::Wait && !is_held(pod));
-    let needs_you = select(&|pod| pod.fate == Verdict::Manual && !is_alive(pod));
-    let left_alone = select(&|pod| pod.fate == Verdict::Leave && pod.hang.is_none());
-    let by_cause = HangCode::ALL.map(|code| {
-        let is = |pod: &PodView<'_>| pod.hang.is_some_and(|hang| hang.code() == code);
-        let pods = select(&|pod| pod.fate == Verdict::Leave && is(pod));
-        rows(&format!("LEFT ALONE [{code}]"), NAMES, &pods, |pod| {
-            let copies = prefixed(" ", pod.judged.pod.copies);
-            let node = prefixed(" on ", pod.judged.pod.node.as_ref());
-            let time = Some(pod.overdue).filter(|overdue| !overdue.is_negative());
-            format!(
-                "{copies}{node}{}",
-                prefixed(" for ", time.map(words::about))
-            )
-        })
-    });
+    let needs_you = select(&|pod| pod.fate == Verdict::Manual);
+    let mut left_alone = select(&|pod| pod.fate == Verdict::Leave);
+    left_alone.0.sort_by_key(|pod| pod.hang.is_none());
     let needing_you = match survey.hold {
         Some(_) => "WOULD NEED YOU",
         None => "NEEDS YOU",
     };
-    let not_deleted = select(&|pod| failed(pod).is_some());
     let mut lists = vec![down(survey), rows("HELD", FEW, &held, |_| String::new())];
-    lists.extend(Effect::ALL.map(|effect| reaped(survey, effect)));
-    lists.push(to_come(survey));
-    lists.extend([
+    lists.extend(Effect::ALL.map(|effect| reaped(survey, effect, false)));
+    lists.extend(Effect::ALL.map(|effect| reaped(survey, effect, true)));
+    lists.push(Section {
+        tone: Tone::Bad,
+        ..rows("NOT DELETED", usize::MAX, &not_deleted, |pod| {
+            prefixed(" [", failed(pod)) + "]"
+        })
+    });
+    lists.extend([goes_too(survey), afterwards(survey)]);
+    lists.push(rows("WAITS", NAMES, &waits, |pod| match pod.code() {
+        ReasonCode::OverCap => " for a later run (--max-deletes)".to_owned(),
+        code => format!(" [{code}]"),
+    }));
+    let codes = needs_you.0.iter().map(|pod| pod.fate_code).unique();
+    lists.extend(codes.map(|code| {
+        // None of the pods on a living machine needs you by itself.
+        let most = if code == ReasonCode::KubeletAlive {
+            FEW
+        } else {
+            NAMES
+        };
+        let pods = select(&|pod| pod.fate == Verdict::Manual && pod.fate_code == code);
         Section {
             tone: Tone::Bad,
-            ..rows("NOT DELETED", usize::MAX, &not_deleted, |pod| {
-                prefixed(" [", failed(pod)) + "]"
-            })
-        },
-        goes_too(survey),
-        afterwards(survey),
-        rows("WAITS", NAMES, &waits, |pod| match pod.code() {
-            ReasonCode::OverCap => " for a later run (--max-deletes)".to_owned(),
-            _ => code(pod),
-        }),
-        Section {
-            tone: Tone::Bad,
-            ..rows(needing_you, NAMES, &needs_you, |pod| {
-                prefixed(" ", pod.judged.pod.copies) + &code(pod)
-            })
-        },
-        // None of them needs you by itself.
-        rows("NEEDS YOU [kubelet-alive]", FEW, &alive, |_| String::new()),
-        rows("LEFT ALONE", NAMES, &left_alone, |pod| {
-            prefixed(" on ", pod.judged.pod.node.as_ref()) + &code(pod)
-        }),
-    ]);
-    lists.extend(by_cause);
+            ..rows(&format!("{needing_you} [{code}]"), most, &pods, copies)
+        }
+    }));
+    lists.push(rows("LEFT ALONE", NAMES, &left_alone, |pod| {
+        let node = prefixed(" on ", pod.judged.pod.node.as_ref());
+        let code = pod
+            .hang
+            .map_or(pod.fate_code.as_str(), |hang| hang.code().as_str());
+        let hangs = pod.hang.filter(|_| !pod.overdue.is_negative());
+        let time = prefixed(" for ", hangs.map(|_| words::about(pod.overdue)));
+        format!("{}{node}{time} [{code}]", copies(pod))
+    }));
     let notices = head::notices(survey);
     lists.push(Section::of_texts(
         Kind::List,
@@ -266,39 +234,18 @@ fn down(survey: &Survey<'_>) -> Section {
     )
 }
 
-fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect) -> Section {
-    let pods = survey.select(|pod| pod.is_reaped() && pod.from.is_none() && pod.effect == effect);
+/// Lists the pods that were deleted, or that a run deletes now or `later`, of which the same becomes.
+fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect, later: bool) -> Section {
+    let pods =
+        survey.select(|pod| pod.is_reaped() && pod.from.is_some() == later && pod.effect == effect);
     let pods = pods.unwrap_or_default();
+    let from = pods.0.iter().filter_map(|pod| pod.from).min();
+    let from = from.map(|from| format!("{} ON", clock(from)));
+    let heading = effect.as_str().to_uppercase() + &prefixed(" FROM ", from);
     // The other headings speak for themselves.
     let is_odd = [Effect::GoneForGood, Effect::UpToOwner].contains(&effect);
     let note = is_odd.then(|| effect.means().to_owned());
-    let heading = effect.as_str().to_uppercase();
     list(&heading, pods.0.len(), note, grouped(&pods))
-}
-
-/// Lists the pods that runs delete later, by what becomes of them.
-fn to_come<'a>(survey: &'a Survey<'a>) -> Section {
-    let of = |effect: Option<Effect>| {
-        let is = |pod: &PodView<'_>| effect.is_none_or(|effect| pod.effect == effect);
-        let pods = survey.select(|pod| pod.is_reaped() && pod.from.is_some() && is(pod));
-        pods.unwrap_or_default()
-    };
-    let all = of(None);
-    let from = all.0.iter().filter_map(|pod| pod.from).min();
-    let groups = Effect::ALL.into_iter().flat_map(|effect| {
-        let mut groups = grouped(&of(Some(effect)));
-        if let Some((of, _)) = groups.first_mut() {
-            *of = format!("{effect}: {of}");
-        }
-        groups
-    });
-    let from = prefixed(" FROM ", from.map(clock));
-    list(
-        &format!("A RUN DELETES{from} ON"),
-        all.0.len(),
-        None,
-        groups.collect_vec(),
-    )
 }
 
 /// Lists the active pods that a deleted pod controls, which are deleted with it.
@@ -377,10 +324,6 @@ fn rows(
     let names = at_most(names.collect(), most).into_iter();
     let names = names.map(|name| (String::new(), vec![name]));
     list(heading, pods.0.len(), None, names)
-}
-
-fn code(pod: &PodView<'_>) -> String {
-    format!(" [{}]", pod.fate_code)
 }
 
 /// Cuts a list of names that cannot hurt.

@@ -67,7 +67,7 @@ impl RunRecord<'_> {
 
     /// Returns the report as JSON.
     pub fn report(&self) -> Report {
-        build::report(&Survey::of(self), self)
+        build::report(&Survey::of(self))
     }
 
     /// Lists the nodes whose machines have to be looked at before something is harmed, each with what to do.

@@ -8,7 +8,6 @@ use std::{
     ops::Range,
 };
 
-use derive_more::Display;
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
@@ -19,7 +18,7 @@ use crate::{
         NodeFacts, Place, PodFacts, Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded,
         Unread, VolumeFacts, Waiting, Zone,
     },
-    history::{Noted, Reaped, RememberedNode, RememberedSet},
+    history::{History, Noted, Reaped, RememberedNode, RememberedSet},
     judge::{
         Effect, Evaluation, Foreseen, Judged, Limit, Note, PodContext, Policy, Reason, ReasonCode,
         Tie, TieKind, Verdict, is_attached,
@@ -35,12 +34,6 @@ const DETACH_TIME_LIMIT: SignedDuration = SignedDuration::from_mins(6);
 /// Nodes that fail within this time of each other fail together. The node controller may notice one
 /// node up to 15 s before another.
 pub const TOGETHER: SignedDuration = SignedDuration::from_mins(1);
-/// Seconds for which most pods tolerate a NotReady node. Before they have passed, no eviction is missing.
-const TOLERATION_SECONDS: i64 = 300;
-/// How late an eviction may be: the node controller looks at the nodes every 5 s, and taints one
-/// node of a zone every 10 s.
-const EVICTION_DELAY: SignedDuration = SignedDuration::from_secs(50);
-
 /// A run, with each node and pod looked at.
 pub struct Survey<'a> {
     pub settings: &'a Settings,
@@ -49,6 +42,8 @@ pub struct Survey<'a> {
     pub kubectl: &'a Target,
     /// The name of the cluster; `None` for a file without one.
     pub place: Option<&'a str>,
+    /// The name by which the program reached the cluster; `None` for a file.
+    pub cluster: Option<&'a str>,
     /// The limit that holds the whole run.
     pub hold: Option<&'a Limit>,
     /// The limits that hold single zones.
@@ -59,6 +54,8 @@ pub struct Survey<'a> {
     pub labels_of_ready: Option<&'a BTreeSet<(String, String)>>,
     /// The limits of the run, of zones and of nodes, and of pods without room.
     pub limits: Vec<&'a Limit>,
+    /// The places of the nodes by their names.
+    places: BTreeMap<&'a str, usize>,
     /// The nodes that were looked up, in natural order.
     pub nodes: Vec<NodeView<'a>>,
     /// The Terminating pods, and those that Kubernetes has not evicted yet, the worst damage first.
@@ -77,8 +74,6 @@ pub struct Survey<'a> {
     pub strays: &'a [Stray],
     /// How many pods that have not started were not asked what they wait for.
     pub more_waiting: usize,
-    /// The number of all pods, if they were looked at.
-    pub pods_seen: Option<usize>,
     /// The pod that somebody asked about, which waits for something.
     pub waiting: Option<&'a Waiting>,
     /// Why no verdict can be trusted.
@@ -86,12 +81,10 @@ pub struct Survey<'a> {
     /// Which options select no namespace.
     pub unmatched: Option<String>,
     pub unseen: &'a [String],
-    /// The nodes of which earlier runs deleted pods.
-    pub remembered: &'a [RememberedNode],
+    /// What earlier runs did.
+    pub history: &'a History,
     /// The Ready nodes on which the out-of-service taint was left, in natural order.
     pub left_tainted: Vec<&'a NodeFacts>,
-    /// What of the history could not be read or noted.
-    pub unread_history: Option<&'a str>,
     /// Whether the run deleted a pod, or tried to.
     pub acted: bool,
     /// How many nodes can run on, although nobody hears of them.
@@ -121,25 +114,11 @@ pub struct NodeView<'a> {
     pub was_acted_on: bool,
     /// Whether earlier runs deleted pods there, while it may still be down.
     pub was_acted_on_earlier: bool,
-    /// Whether the out-of-service taint harms nothing there, or why not.
-    pub may_taint: Result<(), NoTaint>,
+    /// Whether the out-of-service taint harms nothing there.
+    pub may_taint: bool,
     pub attachments: Read<&'a [Attachment]>,
-    /// The pods that Kubernetes should have evicted.
+    /// The pods that Kubernetes never evicts.
     pub not_evicted: Vec<&'a PodFacts>,
-}
-
-/// Why the out-of-service taint may harm something on a node.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Display)]
-pub enum NoTaint {
-    /// The machine may be on or is known to be off, a limit or its node's opt-out holds it, or it is unread.
-    #[display("its state forbids it")]
-    State,
-    #[display("pods in namespaces that were left out can be there")]
-    Filter,
-    #[display("not everything could be read")]
-    NotRead,
-    #[display("it can delete {pod} [{code}]")]
-    Pod { pod: String, code: ReasonCode },
 }
 
 /// When other nodes can write to the volumes of a node that is down. What was not read can be attached.
@@ -165,8 +144,8 @@ pub enum SecondWriter {
     AfterSixMinutes,
 }
 
-/// What can happen to the data of a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What can happen to the data of a pod, or to its workload, the worst first. Each names the field that proves it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Risk {
     /// It is, or may be, on its node alone: the affinity of a volume, or a `hostPath`.
     OnDisk,
@@ -176,10 +155,20 @@ pub enum Risk {
     NotKnown,
     /// Another node can mount its volume, which nothing attaches: the volume's kind.
     Shared,
+    /// Its disk is none that something attaches: the driver's `attachRequired`, or the kind of the volume.
+    TwoWriters,
     /// A PVC or its volume could not be read or is Lost; or the PVC has a `deletionTimestamp` or an owner.
     Unverified,
+    /// A PVC was deleted after the node failed: its `deletionTimestamp`.
+    GivenUp,
     /// The pod can still run: `Ready` is `False`, or a Lease was renewed; or the Ready members of a datastore are no majority.
     StillRuns,
+    /// At most half of its `StatefulSet` is Ready: `status.readyReplicas` and `spec.replicas`.
+    FewReady,
+    /// Its `StatefulSet` was not read.
+    SetUnread,
+    /// Its PVCs were not read.
+    ClaimsUnread,
 }
 
 /// A Terminating pod, or one that Kubernetes has not evicted yet.
@@ -308,6 +297,7 @@ impl<'a> Survey<'a> {
             now: facts.now,
             kubectl: &run.kubectl,
             place: named.or(facts.cluster_name.as_deref()),
+            cluster: facts.cluster_name.as_deref(),
             hold: plan.hold.as_ref(),
             zones: &plan.zones,
             together: held_together(run, &nodes),
@@ -323,6 +313,7 @@ impl<'a> Survey<'a> {
                 .chain(lacks_room)
                 .collect(),
             suspects: nodes.iter().filter(|node| node.is_suspect()).count(),
+            places,
             nodes,
             pods,
             asked: run.asked.as_ref(),
@@ -333,14 +324,12 @@ impl<'a> Survey<'a> {
             errors: &facts.errors,
             strays: &facts.strays,
             more_waiting: facts.more_waiting,
-            pods_seen: facts.pods_seen,
             waiting: run.waiting.as_ref(),
             incomplete: facts.incomplete.as_deref(),
             unmatched: run.settings.unmatched(facts),
             unseen: &facts.unseen,
-            remembered: &run.history.nodes,
+            history: &run.history,
             left_tainted: left_tainted(run),
-            unread_history: run.history.unread.as_deref(),
             acted: run.outcomes.values().any(|outcome| outcome.code().acted()),
             run,
         }
@@ -357,7 +346,7 @@ impl<'a> Survey<'a> {
 
     /// Returns the node of that name, if it was looked up.
     pub fn node(&self, name: &str) -> Option<&NodeView<'a>> {
-        self.nodes.iter().find(|node| node.name == name)
+        Some(&self.nodes[*self.places.get(name)?])
     }
 
     /// Lists the nodes that are not Ready, or gone, by state. If nodes are supposed to be dead, only these are judged.
@@ -387,14 +376,15 @@ impl<'a> Survey<'a> {
 
     /// Lists the nodes whose return needs you.
     pub fn came_back(&self) -> impl Iterator<Item = &'a RememberedNode> {
-        self.remembered.iter().filter(|node| node.needs_you())
+        self.history.nodes.iter().filter(|node| node.needs_you())
     }
 
     /// Lists the `StatefulSets` of pods that earlier runs deleted on nodes that are down, that are known not to be Ready
     /// again, the worst first.
     pub fn not_ready_again(&self) -> Vec<&'a RememberedSet> {
         let down = self
-            .remembered
+            .history
+            .nodes
             .iter()
             .filter(|node| node.now.state.may_be_down());
         let sets = down.flat_map(|node| &node.sets);
@@ -407,26 +397,33 @@ impl<'a> Survey<'a> {
     /// Lists the attachments for which such a set waits, each with its node: six minutes after the delete, the volume is still
     /// attached to the old one, or its attacher says that it could not attach or detach it.
     pub fn hanging(&self, set: &RememberedSet) -> Vec<(&'a str, &'a Attachment)> {
-        let of_set = |node: &&RememberedNode| {
-            node.sets
-                .iter()
-                .any(|it| (&it.namespace, &it.name) == (&set.namespace, &set.name))
-        };
-        let was_on = self.remembered.iter().filter(of_set);
+        let is_set = |it: &RememberedSet| (&it.namespace, &it.name) == (&set.namespace, &set.name);
         let is_late = |name: &str| {
-            let mut notes = was_on.clone().filter(|node| node.noted.node == name);
-            notes.any(|node| self.now.duration_since(node.noted.last_reap) >= DETACH_TIME_LIMIT)
+            let mut notes = self.history.nodes.iter().filter(|it| it.noted.node == name);
+            notes.any(|it| {
+                let since = self.now.duration_since(it.noted.last_reap);
+                it.sets.iter().any(is_set) && since >= DETACH_TIME_LIMIT
+            })
         };
-        let all = self.run.facts.attachments.0.iter().flatten();
-        let all = all.flat_map(|(node, all)| all.iter().map(move |it| (node.as_str(), it)));
-        let hang = all.filter(|(node, it)| {
-            let is_its = it
-                .volume
-                .as_ref()
-                .is_some_and(|volume| set.volumes.contains(volume));
-            is_its && (it.fails || it.attached && is_late(node))
-        });
-        hang.collect()
+        let mut hanging = Vec::new();
+        for (node, attachments) in self.run.facts.attachments.0.iter().flatten() {
+            for it in attachments {
+                let volume = it.volume.as_ref();
+                let is_its = volume.is_some_and(|volume| set.volumes.contains(volume));
+                if is_its && (it.fails || it.attached && is_late(node)) {
+                    hanging.push((node.as_str(), it));
+                }
+            }
+        }
+        hanging
+    }
+
+    /// Lists the Terminating pods of the run, the longest overdue first.
+    pub fn longest_first(&self) -> impl Iterator<Item = &PodView<'a>> {
+        let all = self.pods.iter().map(|pod| (&pod.judged.pod.uid, pod));
+        let all = all.collect::<BTreeMap<_, _>>();
+        let plan = self.run.plan.pods.iter();
+        plan.filter_map(move |judged| all.get(&judged.pod.uid).copied())
     }
 
     /// Lists the active pods that a pod controls, and that are deleted with it.
@@ -556,6 +553,7 @@ impl<'a> NodeView<'a> {
             .clone()
             .any(|pod| pod.trace.is_some_and(Trace::may_be_gone));
         let held = known.and_then(|node| plan.limit_of(node));
+        let is_needed = state == Some(State::NeededMember);
         Self {
             name,
             known,
@@ -567,12 +565,11 @@ impl<'a> NodeView<'a> {
             was_acted_on,
             was_acted_on_earlier: earlier(run, name).next().is_some(),
             volumes: Volumes::of(run, (name, known), was_acted_on, pods.clone()),
-            may_taint: match known.filter(|_| held.is_none()) {
-                Some(node) => may_taint(run, node, pods, active),
-                None => Err(NoTaint::State),
-            },
+            may_taint: known
+                .filter(|_| held.is_none() && !is_needed)
+                .is_some_and(|node| may_taint(run, node, pods, active)),
             attachments: facts.attachments.on(name),
-            not_evicted: known.map_or_else(Vec::new, |node| not_evicted(run, node, active)),
+            not_evicted: known.map_or_else(Vec::new, |node| not_evicted(node, active)),
             pods: places,
         }
     }
@@ -746,13 +743,7 @@ impl<'a> PodView<'a> {
 
     /// Reports whether its workload has no other Ready pod, or at most half, or that is not known.
     pub fn is_missed(&self) -> bool {
-        let uses_claims = self
-            .judged
-            .pod
-            .claim_names
-            .as_ref()
-            .map_or(true, |all| !all.is_empty());
-        let is_known = self.judged.storage.is_some() || !uses_claims;
+        let is_known = self.judged.storage.is_some() || !self.uses_claims();
         let is_replaced = self.effect == Effect::Leftover && is_known;
         self.damage != Damage::ManyReady && !is_replaced
     }
@@ -761,22 +752,39 @@ impl<'a> PodView<'a> {
     pub fn risk(&self, survey: &Survey<'_>) -> Option<Risk> {
         let (now, policy) = (survey.now, &survey.settings.policy);
         let is_live = [ReasonCode::KubeletAlive, ReasonCode::EtcdMember].contains(&self.fate_code);
-        let is_unverified = self.reason.asks.contains(&ReasonCode::VolumeUnverified);
+        let asks = |code| self.fate == Verdict::Manual && self.reason.asks.contains(&code);
         let is_off =
             |node: &NodeFacts| node.ready == Ready::True || node.fenced(now, policy).is_some();
         // What a limit holds can move later.
         let moves = self.reason.verdict() == Verdict::Reap
             && self.trace != Some(Trace::Untouched)
             && !self.node.is_none_or(is_off);
+        let is_left = self.fate == Verdict::Leave && !self.hangs();
+        let is_unread = self.is_on_dead_machine() && self.judged.storage.is_none();
         match self.second_writer {
             _ if is_live => Some(Risk::StillRuns),
             _ if self.is_local() => Some(Risk::OnDisk),
-            _ if self.fate == Verdict::Manual && is_unverified => Some(Risk::Unverified),
+            _ if asks(ReasonCode::SharedDisk) => Some(Risk::TwoWriters),
+            _ if asks(ReasonCode::VolumeUnverified) => Some(Risk::Unverified),
+            _ if self.given_up_until(now).is_some() => Some(Risk::GivenUp),
             SecondWriter::AtTheDelete if moves => Some(Risk::Shared),
             SecondWriter::AfterSixMinutes if moves && self.attached.is_ok() => Some(Risk::Attached),
             SecondWriter::AfterSixMinutes if moves => Some(Risk::NotKnown),
-            _ => None,
+            _ if is_left => None,
+            _ if is_unread && self.uses_claims() => Some(Risk::ClaimsUnread),
+            _ if self.effect == Effect::Leftover => None,
+            _ => match self.damage {
+                Damage::NoOtherReady | Damage::FewReady => Some(Risk::FewReady),
+                Damage::NotKnown => self.judged.pod.stateful_set().map(|_| Risk::SetUnread),
+                Damage::ManyReady => None,
+            },
         }
+    }
+
+    /// Reports whether it uses a PVC. One of a pod whose PVCs are not known may.
+    fn uses_claims(&self) -> bool {
+        let names = self.judged.pod.claim_names.as_ref();
+        names.map_or(true, |all| !all.is_empty())
     }
 
     /// Reports whether the pod needs you because its data is, or may be, on its node.
@@ -900,64 +908,42 @@ fn may_taint<'p, 'a: 'p>(
     node: &NodeFacts,
     pods: impl Iterator<Item = &'p PodView<'a>>,
     active: &[&'a PodFacts],
-) -> Result<(), NoTaint> {
+) -> bool {
     let (facts, policy) = (&run.facts, &run.settings.policy);
-    let is_opted_out = node
-        .opted_out
-        .as_ref()
-        .is_some_and(|skip| skip.holds(facts.now));
+    let skip = node.opted_out.as_ref();
+    let is_opted_out = skip.is_some_and(|skip| skip.holds(facts.now));
     if node.may_live(facts.now, policy) || node.out_of_service || is_opted_out {
-        return Err(NoTaint::State);
+        return false;
     }
-    if !run.settings.namespaces.selects_all() {
-        return Err(NoTaint::Filter);
+    if !run.settings.namespaces.selects_all() || !facts.errors.is_empty() {
+        return false;
     }
-    if !facts.errors.is_empty() {
-        return Err(NoTaint::NotRead);
-    }
-    let why_not = |pod: &PodFacts, code| NoTaint::Pod {
-        pod: full_name(pod),
-        code,
-    };
     let forbids = |pod: &PodFacts, storage: Option<&Storage>| {
-        let cause = PodContext::of(facts, policy, pod).forbids_taint(storage)?;
-        Some(why_not(pod, cause.code()))
+        let pod = PodContext::of(facts, policy, pod);
+        pod.forbids_taint(storage).is_some()
     };
-    let judged = pods.filter_map(|PodView { judged, .. }| {
-        let room = judged.lacks_room().then_some(ReasonCode::NoRoom);
-        let room = room.map(|code| why_not(&judged.pod, code));
-        room.or_else(|| forbids(&judged.pod, judged.storage.as_ref()))
-    });
     // The storage of a pod that Kubernetes never evicts was not read. Without a PVC there is none.
     let without = &Storage {
         claims: Ok(Vec::new()),
         set: None,
     };
     let has_none = |pod: &PodFacts| pod.claim_names.as_ref().is_ok_and(Vec::is_empty);
-    let active = active.iter();
-    let active = active.filter_map(|pod| forbids(pod, has_none(pod).then_some(without)));
-    judged.chain(active).next().map_or(Ok(()), Err)
+    let mut active = active.iter();
+    let mut judged = pods.map(|pod| pod.judged);
+    !judged.any(|it| it.lacks_room() || forbids(&it.pod, it.storage.as_ref()))
+        && !active.any(|pod| forbids(pod, has_none(pod).then_some(without)))
 }
 
-/// Lists the pods that Kubernetes should have evicted from a dead machine. Static pods and pods of a `DaemonSet` belong
-/// to their node.
-fn not_evicted<'a>(
-    run: &RunRecord<'_>,
-    node: &NodeFacts,
-    active: &[&'a PodFacts],
-) -> Vec<&'a PodFacts> {
-    let now = run.facts.now;
-    let since = node.not_ready_since(now);
-    let is_due = |seconds: i64| {
-        let after = SignedDuration::from_secs(seconds.max(0)).saturating_add(EVICTION_DELAY);
-        since.is_none_or(|since| now.duration_since(since) >= after)
-    };
-    if node.ready == Ready::True || node.leaf.is_some() || !is_due(TOLERATION_SECONDS) {
+/// Lists the pods that Kubernetes never evicts from a dead machine, since they tolerate its state. Static pods and pods of
+/// a `DaemonSet` belong to their node.
+fn not_evicted<'a>(node: &NodeFacts, active: &[&'a PodFacts]) -> Vec<&'a PodFacts> {
+    if node.ready == Ready::True || node.leaf.is_some() {
         return Vec::new();
     }
-    let belongs = |pod: &&PodFacts| pod.mirror || pod.made_by("DaemonSet", "apps");
-    let pods = active.iter().copied();
-    let pods = pods.filter(|pod| !belongs(pod) && pod.tolerates(node.ready).is_none_or(is_due));
+    let stays = |pod: &&PodFacts| {
+        pod.deletion.is_none() && !pod.mirror && !pod.made_by("DaemonSet", "apps")
+    };
+    let pods = active.iter().copied().filter(stays);
     pods.sorted_by_key(|pod| (&pod.namespace, &pod.name))
         .collect()
 }

@@ -770,7 +770,7 @@ fn labels_tell_nodes_that_failed_together_from_the_others() {
         (
             "rack: r2",
             "rack: r1",
-            "All of them have rack=r2; no Ready node has it.",
+            "All of them, and no Ready node, have rack=r2.",
         ),
         (
             "rack: r2",
@@ -780,7 +780,7 @@ fn labels_tell_nodes_that_failed_together_from_the_others() {
         (
             &format!("shelf: left, row: one, {zone}"),
             "row: one",
-            "All of them have topology.kubernetes.io/zone=z and shelf=left; no Ready node has either.",
+            "All of them, and no Ready node, have topology.kubernetes.io/zone=z and shelf=left.",
         ),
     ] {
         let nodes = (0..9).map(|number| {
@@ -832,7 +832,7 @@ fn a_machine_that_is_alive_is_judged_by_what_is_ready() {
         "{none}"
     );
     let old = page(&state("since: 1800, renewed: 300", 2), &[]);
-    let expected = "Unless more is heard of ds01 by 03:06Z, a run with these options deletes impala/db-0 from then on.";
+    let expected = "With these options, a run deletes impala/db-0 from 03:06Z on, unless more is heard of ds01.";
     assert!(old.contains(expected), "{old}");
 }
 
@@ -944,7 +944,7 @@ fn attachments_that_were_not_read_are_not_none() {
     };
     let said = page(&state(""), &[]);
     for expected in [
-        "DATA Not known: the VolumeAttachments of ds01 were not read (the file has no volumeattachments: they were not saved, or there are none). Assume that the volumes of these pods move: impala/web-0",
+        "DATA Not known: the VolumeAttachments of ds01 were not read: the file has no volumeattachments: they were not saved, or there are none. Assume that the volumes of these pods move: impala/web-0",
         "NOW 1 Look at the console of ds01 before the next run.",
         "volumeattachments (which volumes other nodes get)",
     ] {
@@ -1017,7 +1017,7 @@ fn no_run_is_promised_for_a_pod_that_will_need_you() {
         + "Pod impala/late-0: {node: ds01, grace: null}\n";
     let said = page(&state, &[]);
     let promise =
-        "From 03:04Z on, a run with these options force-deletes 1 pod (restarts elsewhere)";
+        "With these options, a run force-deletes from 03:04Z on 1 pod (restarts elsewhere)";
     assert!(said.contains(promise), "{said}");
     let said = |args: &[&str]| {
         let file = ["--snapshot=-", "--now", NOW, "--log-level=off"];

@@ -63,7 +63,7 @@ fn the_owner_of_a_pvc_is_its_controller() {
          PersistentVolumeClaim a/data: {{volume: pv-b, metadata: {{ownerReferences: {owners}}}}}, Namespace a: {{}}}}"
     );
     let report = small(&more, &[]).run().report().to_string();
-    assert!(report.contains("Cluster/pg, whose operator"), "{report}");
+    assert!(report.contains("Cluster/pg: its operator"), "{report}");
     assert!(!report.contains("ConfigMap/other"), "{report}");
 }
 
