@@ -461,7 +461,7 @@ impl<'a> Advice<'a> {
                 again,
             } => {
                 if let (Again::ByTemplate { .. }, [pod]) = (again, &pods.0[..]) {
-                    command = self.discards(survey, pod, claim);
+                    command = discards(survey, pod, claim);
                 }
                 let waits = joined(*finalizers, ", ");
                 let waits = waits
@@ -577,15 +577,6 @@ impl<'a> Advice<'a> {
             ),
         };
         (what, command, cases)
-    }
-
-    /// Returns the command that discards the data of a PVC.
-    fn discards(&self, survey: &Survey<'_>, pod: &PodView<'_>, claim: &str) -> Option<String> {
-        let read = &pod.judged.claim(claim)?.read;
-        read.volume()?;
-        let namespace = &pod.judged.pod.namespace;
-        let kubectl = survey.kubectl;
-        kubectl.delete_claim(pod.node?, namespace, claim, &read.uid)
     }
 
     /// Returns what to do with those of its machines that are off.
@@ -1214,6 +1205,15 @@ fn for_tie<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, tie: &'a Tie) -> Optio
         later: survey.settings.policy.given_up_after(),
         again,
     })
+}
+
+/// Returns the command that discards the data of a PVC.
+fn discards(survey: &Survey<'_>, pod: &PodView<'_>, claim: &str) -> Option<String> {
+    let read = &pod.judged.claim(claim)?.read;
+    read.volume()?;
+    let namespace = &pod.judged.pod.namespace;
+    let kubectl = survey.kubectl;
+    kubectl.delete_claim(pod.node?, namespace, claim, &read.uid)
 }
 
 /// Says what must not be done to these pods and their nodes.
