@@ -84,6 +84,8 @@ pub fn is_shown(letter: char) -> bool {
         ' ' | '\n' => true,
         // A hyphen that may not show, a Hangul letter that fills a gap, a Braille cell without dots, and notes between lines.
         '\u{ad}' | '\u{115f}' | '\u{2800}' | '\u{fff9}'..='\u{fffb}' => false,
+        // A head of a note without ink, and blank hieroglyphs.
+        '\u{1d159}' | '\u{13441}' | '\u{13442}' => false,
         letter => !letter.is_whitespace() && letter.width().is_some_and(|columns| columns > 0),
     }
 }
@@ -98,9 +100,19 @@ pub fn sanitize(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// Reports whether a letter looks like a quotation mark, so that a text that has it seems to end there.
+fn looks_like_a_quotation_mark(letter: char) -> bool {
+    matches!(
+        letter,
+        '"' | '\u{2ba}' | '\u{2dd}' | '\u{2ee}' | '\u{2f6}' | '\u{5f4}' | '\u{201c}'..='\u{201f}'
+            | '\u{2033}' | '\u{2034}' | '\u{2036}' | '\u{2037}' | '\u{2057}' | '\u{275d}' | '\u{275e}'
+            | '\u{3003}' | '\u{301d}'..='\u{301f}' | '\u{ff02}' | '\u{1f676}'..='\u{1f678}'
+    )
+}
+
 /// A text that an author outside this program chose, such as a kind, a finalizer, a path or a holder, which may be
 /// made to look like a sentence or a command of ours. It compares and serializes as it is. Its `Display` is one word,
-/// or stands in quotation marks, within which no writer breaks a line; it has at most `MOST` characters, and
+/// or stands in quotation marks, which a writer repeats on each line; it has at most `MOST` characters, and
 /// more are cut out before the last ones. `{:#}` always has quotation marks.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Deref, From,
@@ -122,7 +134,11 @@ impl<const MOST: usize> fmt::Display for Foreign<MOST> {
         if is_word(self) && self.len() <= MOST && !is_program && !f.alternate() {
             return f.write_str(self);
         }
-        let letters = sanitize(self).replace('"', "'").chars().collect_vec();
+        let letters = sanitize(self).replace(looks_like_a_quotation_mark, "'");
+        let letters = letters
+            .chars()
+            .dedup_by(|a, b| (*a, *b) == (' ', ' '))
+            .collect_vec();
         let (head, tail) = match letters.len().checked_sub(END) {
             Some(end) if letters.len() > MOST => (&letters[..MOST - END - 1], &letters[end..]),
             _ => (&letters[..], &[][..]),

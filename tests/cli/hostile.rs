@@ -78,7 +78,7 @@ fn audit_of(text: &str, args: &[&str]) -> Reaper {
 
 /// Letters that steer a terminal, or that a reader does not see: controls, directions, marks that combine, and blanks.
 const UNSEEN: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\r\u{9b}31m\u{202e}txt\u{2066}\u{200f}\u{ad}\u{feff}\u{e0001}\u{e0041}\u{7f}\u{301}\u{489}\
-    \u{2800}\u{3164}\u{115f}\u{ffa0}\u{fff9}\u{2028}\u{85}\u{a0}\u{3000}";
+    \u{2800}\u{3164}\u{115f}\u{ffa0}\u{fff9}\u{2028}\u{85}\u{a0}\u{3000}\u{1d159}\u{13441}\u{13442}";
 
 #[test]
 fn text_from_the_cluster_steers_no_terminal() {
@@ -130,6 +130,21 @@ fn no_line_begins_with_the_words_of_others() {
     let lengths = shown.map(|it| it.chars().count()).collect_vec();
     assert!(lengths.contains(&60), "{text}");
     assert!(lengths.iter().all(|length| *length <= 60), "{text}");
+}
+
+/// A text of others in which a quotation seems to end, and then a heading and a command seem to follow.
+const CLOSED: &str = "restart\u{2033}\u{201d}\u{201c}\u{201e}\u{201f}\u{2ba}\u{2ee}\u{2036}\u{ff02}\u{3003}\"     NOW   \
+    kubectl delete node";
+
+/// Nothing that others write ends their quotation, and their spaces move no word of theirs to another place.
+#[test]
+fn a_quotation_ends_where_the_report_ends_it() {
+    let page = audit_of(CLOSED, &[]).run().exits(3).out;
+    let shown = format!("\"restart{} NOW kubectl delete node\"", "'".repeat(11));
+    assert!(page.contains(&shown), "{page}");
+    let report = audit_of(CLOSED, &["--output=json"]).run().exits(3).report();
+    let steps = report["steps"].to_string();
+    assert!(steps.contains(&shown.replace('"', "\\\"")), "{steps}");
 }
 
 /// Safety rule 13. The requests for a tenant's pods grow with neither what each requires nor how many PVCs they name, and the
