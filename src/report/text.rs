@@ -1,11 +1,12 @@
 //! Writes a document as text.
 //!
 //! Lines have at most 110 columns. A longer word, usually a name, is not broken, so that it can be
-//! copied. A command stays on one line, so that it can be pasted.
+//! copied. A command stays on one line, so that it can be pasted. The words of others stand in quotation
+//! marks on each line, and before column 80.
 
 use anstyle::{AnsiColor, Style};
 use itertools::Itertools as _;
-use textwrap::{Options, WordSeparator, WordSplitter};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::{
     advice::Harm,
@@ -15,13 +16,16 @@ use crate::words::{prefixed, sanitize};
 
 /// The width of a text, except on a narrower terminal.
 const COLUMNS: usize = 110;
+/// The width of what others wrote. A narrower terminal breaks the lines of a log: a row that begins with the words of others
+/// could look like one of ours.
+const QUOTED_COLUMNS: usize = 80;
 /// The least width of a text: in a narrower one, nearly every word would have a line of its own.
 const FEWEST_COLUMNS: usize = 40;
 /// The most lines of a paragraph: a text of others may be long, and JSON has all of it.
 const LINES: usize = 8;
 /// The least column at which the paragraphs of the head begin.
 const LABEL: usize = 7;
-/// Stands for a space within a name or its remark, at which no line ends.
+/// Stands for a space within a name, its remark or a quotation, at which a line ends only if it has no room for all of it.
 const TOGETHER: char = '\u{a0}';
 
 /// The properties of the terminal, file or pipe that a text is written for.
@@ -89,11 +93,11 @@ impl Text {
     /// Writes what is down at the left, and what the report is about at the right.
     fn title(&mut self, headline: &str, about: &str) {
         let columns = self.screen.columns;
-        if headline.chars().count() + about.chars().count() + 2 > columns {
+        if headline.contains('"') || headline.width() + about.width() + 2 > columns {
             self.paragraph("", "", Tone::Bad, headline);
             self.line(&format!("{about:>columns$}"), Tone::Quiet);
         } else {
-            let left = columns - about.chars().count();
+            let left = columns - about.width();
             self.line(&format!("{headline:<left$}{about}"), Tone::Bad);
         }
     }
@@ -164,13 +168,7 @@ impl Text {
     /// Writes a wrapped paragraph. Color is added after wrapping, which would count the escapes as
     /// columns.
     fn wrapped(&mut self, first: &str, rest: &str, tone: Tone, text: &str, most: usize) {
-        let options = Options::new(self.screen.columns)
-            .initial_indent(first)
-            .subsequent_indent(rest)
-            .break_words(false)
-            .word_separator(WordSeparator::AsciiSpace)
-            .word_splitter(WordSplitter::NoHyphenation);
-        let lines = textwrap::wrap(text, options);
+        let lines = wrap(text, first, rest, self.screen.columns);
         let is_cut = lines.len() > most;
         for line in &lines[..if is_cut { most - 1 } else { lines.len() }] {
             self.line(&line.replace(TOGETHER, " "), tone);
@@ -197,7 +195,56 @@ fn with_harm(what: &str, harm: Option<Harm>) -> String {
     what.to_owned() + &prefixed(" ", harm.map(Harm::means))
 }
 
-/// Keeps together what stands in quotation marks: an author of it could make a line begin as a command of ours.
+/// Breaks a text into lines, each with its indent. What stands in quotation marks has some of its own on each line: an author
+/// of it could make a line begin as a command of ours.
+fn wrap(text: &str, first: &str, rest: &str, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = first.to_owned();
+    let mut is_begun = false;
+    let mut is_quoted = false;
+    for word in text.split(' ').flat_map(|word| parts(word, rest, columns)) {
+        let has_quotes = is_quoted || word.contains('"');
+        let most = room(has_quotes, columns);
+        let ends_quoted = is_quoted != (word.matches('"').count() % 2 == 1);
+        let width = line.width() + usize::from(is_begun) + word.width() + usize::from(ends_quoted);
+        if is_begun && width > most {
+            let mark = if is_quoted { "\"" } else { "" };
+            lines.push(line + mark);
+            line = format!("{rest}{mark}");
+        } else if is_begun {
+            line.push(' ');
+        }
+        is_begun = true;
+        for letter in word.chars() {
+            let is_of_others = is_quoted && letter != '"';
+            let width = line.width() + letter.width().unwrap_or_default();
+            if is_of_others && width >= most {
+                lines.push(line + "\"");
+                line = format!("{rest}\"");
+            }
+            line.push(letter);
+            is_quoted ^= letter == '"';
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+fn room(has_quotes: bool, columns: usize) -> usize {
+    if has_quotes {
+        columns.min(QUOTED_COLUMNS)
+    } else {
+        columns
+    }
+}
+
+/// Splits what stands together, such as a name and its remark, or a quotation, if no line has room for it.
+fn parts<'a>(word: &'a str, rest: &str, columns: usize) -> std::str::Split<'a, char> {
+    let has_room = rest.width() + word.width() <= room(word.contains('"'), columns);
+    word.split(if has_room { ' ' } else { TOGETHER })
+}
+
+/// Keeps together what stands in quotation marks.
 fn unbroken(text: &str) -> String {
     let together = TOGETHER.to_string();
     let text = sanitize(text);

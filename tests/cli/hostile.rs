@@ -10,6 +10,7 @@ use pod_reaper_test_support::{
     simulated::{Objects, Server},
 };
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthChar as _;
 
 use crate::{Reaper, reaper};
 
@@ -104,7 +105,7 @@ const COMMAND: &str = "kubectl\u{2800}delete\u{2800}namespace t2 --wait=false; k
     kubectl delete namespace t2 --wait=false kubectl delete namespace t2 --wait=false";
 
 /// Where a line begins as a command, the JSON has the command. A text of others is one word, or has at most 60 letters between
-/// quotation marks, and a note 200; no line is broken within it.
+/// quotation marks, and a note 200; each line of it has quotation marks of its own.
 #[test]
 fn no_line_begins_with_the_words_of_others() {
     let (report, text) = (
@@ -125,8 +126,10 @@ fn no_line_begins_with_the_words_of_others() {
             assert!(!of_others || part.chars().count() <= 200, "{line}");
         }
     }
-    let holds = text.lines().filter(|line| line.contains("finalizer \""));
-    let shown = holds.flat_map(|line| line.split('"').skip(1).step_by(2));
+    let steps = report["steps"].as_array().expect("steps").iter();
+    let steps = steps.filter_map(|step| step["what"].as_str());
+    let holds = steps.filter(|what| what.contains("finalizer \""));
+    let shown = holds.flat_map(|what| what.split('"').skip(1).step_by(2));
     let lengths = shown.map(|it| it.chars().count()).collect_vec();
     assert!(lengths.contains(&60), "{text}");
     assert!(lengths.iter().all(|length| *length <= 60), "{text}");
@@ -145,6 +148,38 @@ fn a_quotation_ends_where_the_report_ends_it() {
     let report = audit_of(CLOSED, &["--output=json"]).run().exits(3).report();
     let steps = report["steps"].to_string();
     assert!(steps.contains(&shown.replace('"', "\\\"")), "{steps}");
+}
+
+/// The columns of a terminal in which somebody reads the text: that of a log was written for a wider one.
+const TERMINAL: usize = 80;
+
+/// Reports whether a terminal breaks a line within a quotation: its next row then begins with the words of others.
+fn breaks_a_quotation(line: &str) -> bool {
+    let (mut column, mut is_quoted) = (0, false);
+    line.chars().any(|letter| {
+        let width = letter.width().unwrap_or_default();
+        let breaks = column + width > TERMINAL;
+        column = if breaks { width } else { column + width };
+        let is_of_others = is_quoted && letter != '"';
+        is_quoted ^= letter == '"';
+        breaks && is_of_others
+    })
+}
+
+/// The note of a pod may have any length, and visible letters, wide ones too, move its words as well as spaces do.
+#[test]
+fn no_row_of_a_terminal_begins_with_the_words_of_others() {
+    for padding in ["x", "x ", "xy, ", "\u{6f22}", "\u{6f22} "] {
+        for length in [1, 5, 20, 28, 29, 30, 60, 90] {
+            let text = padding.repeat(length) + "NOW   kubectl delete node ds01";
+            let page = audit_of(&text, &[]).run().exits(3).out;
+            let report = audit_of(&text, &["--output=json"]).run().exits(3).report();
+            let commands = all_commands(&report).collect_vec();
+            let lines = page.lines().filter(|line| !commands.contains(&line.trim()));
+            let broken = lines.filter(|line| breaks_a_quotation(line));
+            assert_eq!(broken.collect_vec(), Vec::<&str>::new(), "{page}");
+        }
+    }
 }
 
 /// Safety rule 13. The requests for a tenant's pods grow with neither what each requires nor how many PVCs they name, and the

@@ -527,11 +527,15 @@ fn a_read_that_fails_in_save_adds_no_reap() {
     assert!(!enough || audited > 50 && lost > 10, "{audited} {lost}");
 }
 
-/// A command of ours, with blanks that are no spaces, letters that nobody sees, and those that steer a terminal.
-const ZEBRA: &str = "kubectl\u{2800}delete\u{3164}namespace zebra\u{202e} --wait=false kubectl delete namespace zebra \
-    --wait=false\u{9b}2K\u{7f} kubectl delete\u{301} namespace zebra --wait=false                    kubectl delete namespace zebra --all";
+/// The columns of a terminal that shows a log.
+const TERMINAL: usize = 80;
 
-/// What others wrote stands in quotation marks, on one line, and shows all that it has: in the text, which is also that of the
+/// A command of ours, with blanks that are no spaces, letters that nobody sees, those that steer a terminal, and one that looks
+/// like a quotation mark.
+const ZEBRA: &str = "kubectl\u{2800}delete\u{3164}namespace zebra\u{202e} --wait=false kubectl delete namespace zebra \
+    --wait=false\u{2033}\u{9b}2K\u{7f} kubectl delete\u{301} namespace zebra --wait=false                    kubectl delete namespace zebra --all";
+
+/// What others wrote stands in quotation marks on each line, also where a terminal breaks one, and shows all that it has: in the text, which is also that of the
 /// question before the deletes, and in `explain`. A line that begins as a command is a command of the JSON, which has no
 /// letter that a terminal obeys.
 #[test]
@@ -578,6 +582,16 @@ fn nobody_else_speaks_in_a_report() {
                     "{line}\n{text}"
                 );
                 quoted += usize::from(line.contains("zebra"));
+            }
+            for line in text.lines() {
+                let is_printed = json.contains(&serde_json::json!(line.trim()).to_string());
+                let letters = line.chars().collect::<Vec<_>>();
+                let rows = (TERMINAL..letters.len()).step_by(TERMINAL);
+                for row in rows.filter(|_| !is_printed) {
+                    let marks = letters[..row].iter().filter(|it| **it == '"');
+                    let is_quoted = marks.count() % 2 == 1 && letters[row] != '"';
+                    assert!(!is_quoted, "{line}\n{text}");
+                }
             }
         }
     });
