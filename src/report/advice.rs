@@ -2,7 +2,7 @@
 //! nodes is one. Each kind has its urgency, its harm, its command and its sentence in one place.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt::{self, Display, Formatter},
 };
 
@@ -755,6 +755,13 @@ impl<'a> Pods<'a> {
         }
     }
 
+    /// Returns the namespace of all of them; `None` if they have several.
+    pub fn namespace(&self) -> Option<&'a str> {
+        let pods = self.0.iter();
+        let mut namespaces = pods.map(|pod| pod.judged.pod.namespace.as_str());
+        namespaces.all_equal_value().ok()
+    }
+
     pub fn verb(&self, singular: &'static str, plural: &'static str) -> &'static str {
         if self.0.len() == 1 { singular } else { plural }
     }
@@ -774,6 +781,29 @@ impl Display for Pods<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// Orders what a list shows, which is cut after `most`: the namespaces in turn, the first of each before the second of any, so
+/// that none hides what is of another. What is of no namespace alone comes first. A list that is not cut keeps its order.
+pub fn in_turn<'a, T>(
+    all: Vec<T>,
+    most: usize,
+    namespace: impl Fn(&T) -> Option<&'a str>,
+) -> Vec<T> {
+    if all.len() <= most {
+        return all;
+    }
+    let mut of_namespace = BTreeMap::<&str, usize>::new();
+    let turns = all.into_iter().map(|it| {
+        let turn = namespace(&it).map_or(0, |namespace| {
+            let turn = of_namespace.entry(namespace).or_default();
+            *turn += 1;
+            *turn
+        });
+        (turn, it)
+    });
+    let in_turn = turns.sorted_by_key(|(turn, _)| *turn);
+    in_turn.map(|(_, it)| it).collect()
 }
 
 impl<'a> Nodes<'a> {

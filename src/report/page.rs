@@ -1,13 +1,11 @@
 //! Lays a run's report out for people: what is down, what was done, which data is at risk, what
 //! happens by itself, what to do, and then the lists. The worst comes first.
 
-use std::collections::BTreeMap;
-
 use itertools::Itertools as _;
 
 use super::{
     NAMED, NAMES,
-    advice::{self, Advice, Pods, When, clock},
+    advice::{self, Advice, Pods, When, clock, in_turn},
     document::{Document, Kind, Line, Section, Step, Tone},
     explained, head,
     survey::{PodView, State, Survey},
@@ -101,18 +99,9 @@ fn about(survey: &Survey<'_>, exit: Exit) -> String {
 /// with many steps hides none of another: the first of each fit before the second of any.
 pub fn steps(survey: &Survey<'_>, all: &[Advice<'_>]) -> Vec<Step> {
     let most = if all.len() > STEPS { STEPS - 1 } else { STEPS };
-    let mut of_namespace = BTreeMap::<_, usize>::new();
-    let turns = all.iter().enumerate().map(|(place, advice)| {
-        let pods = advice.pods.0.iter();
-        let namespace = pods.map(|pod| &pod.judged.pod.namespace).all_equal_value();
-        let turn = namespace.map_or(0, |namespace| {
-            let turn = of_namespace.entry(namespace).or_default();
-            *turn += 1;
-            *turn
-        });
-        (advice.when() == When::Later, turn, place)
-    });
-    let mut shown = turns.sorted().map(|(.., place)| place).collect_vec();
+    let places = (0..all.len()).collect();
+    let mut shown = in_turn(places, STEPS, |place| all[*place].pods.namespace());
+    shown.sort_by_key(|place| all[*place].when() == When::Later);
     let left_over = shown.split_off(most.min(shown.len()));
     shown.sort_unstable();
     let steps = shown.iter().map(|place| all[*place].step(survey));
