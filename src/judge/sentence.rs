@@ -245,14 +245,19 @@ pub(super) fn last_heartbeat(last: Option<&Heartbeat>, now: Timestamp) -> String
 /// Formats a heartbeat with its age: "its kubelet renewed its lease 4s ago".
 pub fn reported(Heartbeat { by, at, what }: &Heartbeat, now: Timestamp) -> String {
     let age = human_duration(now.duration_since(*at));
-    let what = what.as_deref().unwrap_or("something on it");
-    match by {
-        SignBy::OtherLease => format!("{what}, was renewed {age} ago"),
-        SignBy::Program => format!("{what} wrote to its own pod {age} ago"),
-        SignBy::Lease => format!("its kubelet renewed its lease {age} ago"),
-        SignBy::ApiServer => format!("its API server renewed its lease {age} ago"),
-        SignBy::Kubelet => "its kubelet reports that itself".to_owned(),
-        by => format!("{by} reported {age} ago"),
+    match (by, what) {
+        (SignBy::OtherLease, Some(what)) => format!("{what}, was renewed {age} ago"),
+        (SignBy::OtherLease, None) => {
+            format!("another Lease that its machine holds was renewed {age} ago")
+        }
+        (SignBy::Program, what) => {
+            let what = what.as_deref().unwrap_or("a program on it");
+            format!("{what} wrote to its own pod {age} ago")
+        }
+        (SignBy::Lease, _) => format!("its kubelet renewed its lease {age} ago"),
+        (SignBy::ApiServer, _) => format!("its API server renewed its lease {age} ago"),
+        (SignBy::Kubelet, _) => "its kubelet reports that itself".to_owned(),
+        (by, _) => format!("{by} reported {age} ago"),
     }
 }
 

@@ -20,11 +20,11 @@ use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, StatusKind},
     facts::{Identity, PodFacts, Uid},
     history::{NodeState, RememberedNode},
-    judge::{Judged, Reason, ReasonCode, Verdict},
+    judge::{Cause, Judged, Reason, ReasonCode, Tie, Verdict},
     outcome::{Outcome, OutcomeCode},
     report::RunRecord,
     stop::Stop,
-    words::{joined, listed, prefixed, sanitize},
+    words::{listed, prefixed, sanitize},
 };
 
 /// The name of this program as the writer of Events.
@@ -35,6 +35,8 @@ const OF_THE_CLUSTER: &str = "default";
 const MAX_NOTE_BYTES: usize = 1_024;
 /// The API's limit for the name of the instance that reports an Event, in bytes.
 const MAX_INSTANCE_BYTES: usize = 128;
+/// The end of the note about a node. Anyone who may read the Events of the namespace `default` reads it, so it names no pod.
+const SEE_REPORT: &str = " See the report of pod-reaper.";
 /// The most names of pods in a note.
 const NAMES: usize = 10;
 /// The time limit for all Events of a run, because the report waits for them.
@@ -235,7 +237,7 @@ fn looks(run: &RunRecord<'_>) -> Vec<Event> {
             Some(of_outage),
             codes,
             object,
-            fit(&what, " See the report of pod-reaper."),
+            fit(&what, SEE_REPORT),
         ))
     });
     events.collect()
@@ -253,22 +255,16 @@ fn returns(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
 
 fn return_note(RememberedNode { noted, now, .. }: &RememberedNode) -> String {
     let until = prefixed(" until about ", now.ready_since);
-    let pods = noted.pods.iter();
-    let names = pods.map(|pod| format!("{}/{}", pod.namespace, pod.name));
-    let mut names = listed(&names.collect_vec(), NAMES);
-    if names.is_empty() {
-        "pods that a run has not named".clone_into(&mut names);
-    }
     let from = noted.first_reap;
     let head = match now.state {
         NodeState::AnotherMachine => format!(
-            "Another machine has this name, and nobody saw the old one off. Containers of pods that were force-deleted from {from} on may run on the old one, beside their replacements: {names}"
+            "Another machine has this name, and nobody saw the old one off. Containers of pods that were force-deleted from {from} on may run on the old one, beside their replacements."
         ),
         _ => format!(
-            "Ready again, and not rebooted. Containers of pods that were force-deleted from {from} on may have run here{until}, beside their replacements: {names}"
+            "Ready again, and not rebooted. Containers of pods that were force-deleted from {from} on may have run here{until}, beside their replacements."
         ),
     };
-    fit(&head, "")
+    fit(&head, SEE_REPORT)
 }
 
 /// Spells a code of the report as in Events: `local-volume` becomes `LocalVolume`.
@@ -297,18 +293,43 @@ fn owner_note(node: &str, owner: &ObjectReference, pods: &[&PodFacts]) -> String
 }
 
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
-    // The causes of an unverified volume may contain the API server's messages, which are not meant
-    // for everybody who may read Events. So the note names only the PVCs.
-    let unverified = reason.ties.iter().filter(|tie| tie.is_unverified());
-    let unverified = unverified.filter(|_| reason.code() == ReasonCode::VolumeUnverified);
-    let why = match joined(unverified.map(|tie| &tie.pvc), ", ") {
-        None => &reason.to_string(),
-        Some(claims) => {
-            &format!("It is unverified whether its storage is on the dead node: {claims}.")
-        }
-    };
+    let why = told(reason, &pod.namespace);
     let next = format!(" See: pod-reaper explain {}/{}", pod.namespace, pod.name);
     fit(&format!("Not force-deleted: it needs you. {why}"), &next)
+}
+
+/// Spells a reason for everybody who may read the Events of this namespace. The whole sentence may name a Lease or a pod of
+/// another one, where a volume is, or a message of the API server.
+fn told(reason: &Reason, namespace: &str) -> String {
+    let names = |ties: &[Tie]| ties.iter().map(|tie| &tie.pvc).join(", ");
+    match &reason.cause {
+        Cause::Unverified(ties) => {
+            let names = names(ties);
+            format!("It is unverified whether its storage is on the dead node: {names}.")
+        }
+        Cause::Pinned { ties, .. } => format!("Its storage is on the dead node: {}.", names(ties)),
+        Cause::Confined(ties) => {
+            let names = names(ties);
+            format!("No other node is known to reach its storage: {names}.")
+        }
+        Cause::Alive { .. } => {
+            let mut reason = reason.clone();
+            if let Cause::Alive { signs, .. } = &mut reason.cause {
+                for sign in signs {
+                    sign.what.take_if(|what| names_others(what, namespace));
+                }
+            }
+            reason.to_string()
+        }
+        _ => reason.to_string(),
+    }
+}
+
+/// Reports whether a sign of life names an object of another namespace: it has the namespace before the name, and a slash
+/// between them.
+fn names_others(what: &str, namespace: &str) -> bool {
+    let mut words = what.split(' ').filter_map(|word| word.split_once('/'));
+    words.any(|(of, _)| of != namespace)
 }
 
 /// Joins `head` and `tail`, with control characters replaced, and shortens `head` so that both fit

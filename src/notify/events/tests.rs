@@ -58,6 +58,33 @@ async fn the_events_of_a_run() {
     "#]].assert_eq(&events.collect::<String>());
 }
 
+/// Whoever may read the Events of one namespace learns no name of another from them, nor where a volume is.
+#[tokio::test(start_paused = true)]
+async fn an_event_names_nothing_of_another_namespace() {
+    let cluster = "
+        Namespace tenant: {}
+        Node far: {since: 7200}
+        Node lost: {since: 7200}
+        Pod shop/vault-0: {node: far}
+        Lease shop/acquisition: {holder: vault-0, renewed: 1}
+        Pod tenant/spy-0: {node: far}
+        Pod tenant/local-0: {node: lost, uses: local}
+        StatefulSet tenant/local: {spec: {replicas: 1}}
+        PersistentVolume local: {claim: tenant/local, on: lost, spec: {local: {path: /srv/acquisition}}}
+    ";
+    let calm = |_: &Request| Fate::default();
+    let ran = ran("--yes", cluster, ("{}", START), calm).await;
+    let notes = ran.events.iter().filter_map(|event| {
+        let name = event["regarding"]["name"].as_str()?;
+        Some(format!("{name}: {}\n", event["note"].as_str()?))
+    });
+    expect![[r#"
+        local-0: Not force-deleted: it needs you. Its storage is on the dead node: local. See: pod-reaper explain tenant/local-0
+        vault-0: Not force-deleted: it needs you. The node's Ready is Unknown, but its machine is alive: Lease shop/acquisition, held by vault-0, was renewed 1s ago. The pod's containers most likely still run. See: pod-reaper explain shop/vault-0
+        spy-0: Not force-deleted: it needs you. The node's Ready is Unknown, but its machine is alive: another Lease that its machine holds was renewed 1s ago. The pod's containers most likely still run. See: pod-reaper explain tenant/spy-0
+    "#]].assert_eq(&notes.collect::<String>());
+}
+
 /// The API server keeps one Warning of a name: one of each pod, reason and outage.
 #[tokio::test(start_paused = true)]
 async fn a_warning_has_a_name_of_its_pod_reason_and_outage() {
