@@ -27,7 +27,7 @@ use crate::{
     judge::{Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     outcome::OutcomeCode,
     selector::Target,
-    words::{Foreign, human_duration, joined, listed, natural, prefixed},
+    words::{Foreign, counted, human_duration, joined, listed, natural, prefixed},
 };
 
 /// What shows that the machine from which a volume comes still has it. ceph-csi refuses an image that another client watches, a
@@ -665,7 +665,8 @@ impl<'a> Advice<'a> {
             let using = self
                 .select(survey, PodView::moves_a_volume)
                 .unwrap_or_default();
-            let owners = listed(&using.workloads(), NAMES);
+            let owners = Pods(using.in_turn(NAMES)).workloads();
+            let owners = listed(&owners, NAMES);
             let owners = prefixed(": ", Some(owners).filter(|owners| !owners.is_empty()));
             cases.push(Case::new(
                 "Cannot look",
@@ -733,6 +734,13 @@ impl<'a> Pods<'a> {
         Nodes::of(pods.filter_map(|pod| pod.judged.pod.node.as_deref()))
     }
 
+    /// Lists them for a list that shows `most`.
+    pub fn in_turn(&self, most: usize) -> Vec<&'a PodView<'a>> {
+        in_turn(self.0.clone(), most, |pod| {
+            Some(pod.judged.pod.namespace.as_str())
+        })
+    }
+
     /// Names what they belong to, each once.
     pub fn workloads(&self) -> Vec<String> {
         let names = self.0.iter().map(|pod| {
@@ -767,14 +775,23 @@ impl<'a> Pods<'a> {
     }
 }
 
-/// Names a few pods, and counts many. The lists name them, those that need you with their codes.
+/// Names a few pods, and counts many, but names the first of each of the first namespaces, so that none hides the pods of
+/// another. The lists name them, those that need you with their codes.
 impl Display for Pods<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self(pods) = self;
         if pods.len() <= NAMED {
             return write!(f, "{}", pods.iter().map(|pod| pod.name()).format(", "));
         }
-        write!(f, "{} pods", pods.len())?;
+        let namespaces = pods.iter().map(|pod| &pod.judged.pod.namespace);
+        match namespaces.unique().count().min(NAMED) {
+            1 => write!(f, "{} pods", pods.len())?,
+            first => {
+                let named = self.in_turn(NAMED).into_iter().take(first);
+                let more = counted(pods.len() - first, "more pod", "more pods");
+                write!(f, "{} and {more}", named.map(PodView::name).format(", "))?;
+            }
+        }
         let mut alike = pods.iter().map(|pod| (pod.fate, pod.fate_code));
         match alike.all_equal_value() {
             Ok((Verdict::Manual, code)) => write!(f, " [{code}]"),
@@ -969,7 +986,10 @@ fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let again = again.into_iter().map(|(set, _)| set).collect_vec();
     if let Some(worst) = again.first() {
         let what = What::NotReadyAgain {
-            sets: listed(&again, NAMED),
+            sets: listed(
+                &in_turn(again.clone(), NAMED, |set| Some(&set.namespace)),
+                NAMED,
+            ),
             namespace: &worst.namespace,
         };
         let is_missed = again.iter().any(|set| is_missed(set));
@@ -992,7 +1012,10 @@ fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
             since: day(survey, noted.first_reap),
             pods: match &pods[..] {
                 [] => "pods that the run which deleted them could not name".to_owned(),
-                pods => listed(pods, NAMES),
+                pods => listed(
+                    &in_turn(pods.to_vec(), NAMES, |pod| Some(&pod.namespace)),
+                    NAMES,
+                ),
             },
             is_other_machine: node.now.state == NodeState::AnotherMachine,
         };

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{
     NAMED, NAMES,
-    advice::{Pods, clock},
+    advice::{Pods, clock, in_turn},
     survey::{
         Damage, NodeView, PodView, Risk, SecondWriter, State, Survey, TOGETHER, Volumes, full_name,
     },
@@ -19,6 +19,9 @@ use crate::{
     settings::Mode,
     words::{Foreign, about, counted, joined, listed, prefixed},
 };
+
+/// The most bytes of names that a paragraph surely shows. A longer one can be cut, so that its namespaces come in turn.
+const SHORT: usize = 200;
 
 impl<'a> Survey<'a> {
     /// Lists the pods of which `is` holds; `None` if there are none.
@@ -341,7 +344,8 @@ pub fn done<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let sets = earlier.iter().flat_map(|node| &node.sets).collect_vec();
     if !sets.is_empty() {
         let others = sets.iter().filter(|set| !set.is_back()).collect_vec();
-        let not = Some(listed(&others, NAMED)).filter(|_| !others.is_empty());
+        let named = in_turn(others.clone(), NAMED, |set| Some(&set.namespace));
+        let not = Some(listed(&named, NAMED)).filter(|_| !others.is_empty());
         texts.push(format!(
             "Ready again: {} of {}{}.",
             sets.len() - others.len(),
@@ -355,7 +359,7 @@ pub fn done<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         let of_set = [None, Some("StatefulSet")].contains(&pod.owner_kind.as_deref());
         !of_set && !pod.is_replaced_early()
     });
-    let unread = unread.collect_vec();
+    let unread = in_turn(unread.collect(), NAMED, |pod| Some(&pod.namespace));
     if !unread.is_empty() {
         let names = listed(&unread, NAMED);
         texts.push(format!(
@@ -477,8 +481,11 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
 /// Says what can happen to the data of these pods. Each variant of a risk names the field that proves it.
 fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> String {
     let moves = [Risk::Attached, Risk::NotKnown, Risk::Shared].contains(&risk);
-    let names = with_copies(&pods, !moves);
-    let pods = Pods(pods);
+    let mut pods = Pods(pods);
+    if with_copies(&pods.0, !moves).len() > SHORT {
+        pods.0 = pods.in_turn(0);
+    }
+    let names = with_copies(&pods.0, !moves);
     let nodes = pods.nodes();
     match risk {
         Risk::OnDisk => {
@@ -637,8 +644,10 @@ pub fn notices(survey: &Survey<'_>) -> Vec<String> {
         .iter()
         .filter(|node| !node.not_evicted.is_empty())
     {
-        let pods = node.not_evicted.iter();
-        let names = pods.map(|pod| full_name(pod) + &prefixed(" of ", pod.workload.as_ref()));
+        let pods = in_turn(node.not_evicted.clone(), NAMES, |pod| Some(&pod.namespace));
+        let names = pods
+            .iter()
+            .map(|pod| full_name(pod) + &prefixed(" of ", pod.workload.as_ref()));
         texts.push(format!(
             "Never evicted from {}, since they tolerate a dead node: {}. To move one, delete it without --force.",
             node.name,

@@ -309,7 +309,8 @@ fn rows(
     pods: &Pods<'_>,
     remark: impl Fn(&PodView<'_>) -> String,
 ) -> Section {
-    let names = pods.0.iter().map(|pod| pod.name() + &remark(pod));
+    let names = pods.in_turn(most).into_iter();
+    let names = names.map(|pod| pod.name() + &remark(pod));
     let names = at_most(names.collect(), most).into_iter();
     let names = names.map(|name| (String::new(), vec![name]));
     list(heading, pods.0.len(), None, names)

@@ -261,6 +261,41 @@ fn no_namespace_hides_the_steps_of_another() {
     assert!(now("tenant/p-") > 8, "{report}");
 }
 
+/// A tenant with many pods in the same trouble hides the pod of no other from a step, from DATA and from a list.
+#[test]
+fn no_namespace_hides_the_pods_of_another() {
+    let mut state = json!({"Node ds05": {"ready": "True"}, "Node ds06": {}, "Namespace tenant": {}, "Namespace victim": {}});
+    let tenants = (0..60).map(|number| format!("tenant/p{number}-0"));
+    for pod in tenants.chain(["victim/db-0".to_owned()]) {
+        let (namespace, name) = pod.split_once('/').expect("a namespace");
+        let (volume, claim) = (format!("{namespace}-{name}"), format!("{namespace}/{name}"));
+        state[format!("Pod {pod}")] =
+            json!({"uses": name, "metadata": {"finalizers": ["example.org/held"]}});
+        state[format!("PersistentVolumeClaim {claim}")] = json!({"volume": volume});
+        state[format!("PersistentVolume {volume}")] = json!({"claim": claim});
+        state[format!("VolumeAttachment {volume}")] = json!({"node": "ds06", "volume": volume});
+    }
+    let page = |output| {
+        let run = reaper(&["--snapshot=-", "--now", NOW, "--log-level=off", output]);
+        run.input(list(objects(&state)).to_string()).run().exits(0)
+    };
+    let text = page("--output=text").out;
+    for heading in ["DATA ", "NOW", "NEEDS YOU"] {
+        let section = text.lines().skip_while(|line| !line.starts_with(heading));
+        let mut section = section.enumerate().take_while(|(number, line)| {
+            *number == 0 || !line.starts_with(|letter: char| letter.is_alphabetic())
+        });
+        let names_it = section.any(|(_, line)| line.contains("victim/db"));
+        assert!(names_it, "{heading}: {text}");
+    }
+    let report = page("--output=json").report();
+    let held = report["steps"].as_array().expect("steps").iter();
+    let mut held = held.filter_map(|step| step["what"].as_str());
+    let held = held.find(|what| what.contains("held by finalizer"));
+    let held = held.expect("a step");
+    assert!(held.contains("victim/db-0 and 59 more pods"), "{held}");
+}
+
 /// The policy of the page allows only its own script. A name that looks like markup is text all the same.
 #[test]
 fn a_name_that_looks_like_markup_shows_as_text() {
