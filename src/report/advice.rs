@@ -14,7 +14,7 @@ use super::{
     document::{Case, Step},
     hang::{Hang, HangCode, kubelet_service},
     head::day,
-    survey::{NodeView, PodView, Survey, Volumes},
+    survey::{NodeView, PodView, State, Survey, Volumes},
 };
 use crate::{
     codes::codes,
@@ -347,9 +347,16 @@ impl<'a> Advice<'a> {
                 )
             }
             What::Reach => {
+                let off = match nodes.0[..] {
+                    [name] => format!("only once you have SEEN {name} off, confirm that; a run then deletes its pods."),
+                    _ => "look at the others. Confirm only those that you found off; a run then deletes on them.".to_owned(),
+                };
                 cases = vec![
-                    Case::new("Answers", "repair the network. Power nothing off, and delete nothing: the kubelets end their pods themselves."),
-                    self.confirm(survey, "look at the others. Confirm only those that you found off; a run then deletes on them."),
+                    Case::new(
+                        "Answers",
+                        "repair the network. Power nothing off, and delete nothing: the kubelets end their pods themselves.",
+                    ),
+                    self.confirm(survey, &off),
                 ];
                 format!("Look at the console of {spot}.")
             }
@@ -856,7 +863,8 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     // If the pod waits for another one, that one is shown.
     let waiting = survey.waiting.filter(|_| survey.shown().is_empty());
     let waiting = waiting.map(|waiting| Advice::new(What::SeeWaiting(waiting), Vec::new(), None));
-    let mut all = joined_up(nodes.chain(pods).chain(run).chain(waiting));
+    let held = reach_asked(survey);
+    let mut all = joined_up(nodes.chain(pods).chain(run).chain(waiting).chain(held));
     // Data is given up one pod at a time: a page has the command only if one pod needs it.
     let given_up = all.iter().filter(|advice| advice.gives_up());
     let given_up = given_up.flat_map(|advice| &advice.pods.0).copied();
@@ -938,14 +946,7 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         _ => Vec::new(),
     };
     for nodes in reached {
-        // Nobody knows whether they live: somebody looks at the first of them.
-        let first = nodes.first();
-        let place = first.and_then(|name| survey.nodes.iter().position(|it| it.name == *name));
-        let reach = Advice::new(What::Reach, nodes, Some(Press::Unsure));
-        all.push(Advice {
-            apart: place,
-            ..reach
-        });
+        all.push(reach(survey, nodes));
     }
     if let Some(pods) = survey.with_code(ReasonCode::NoRoom) {
         let mut advice = Advice::of_pods(What::MakeRoom, pods.0, Some(Press::Unsure));
@@ -956,6 +957,29 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         all.push(advice);
     }
     all
+}
+
+/// Returns the look at the first of nodes of which nobody knows whether they live.
+fn reach<'a>(survey: &Survey<'a>, nodes: Vec<&'a str>) -> Advice<'a> {
+    let first = nodes.first();
+    let place = first.and_then(|name| survey.nodes.iter().position(|it| it.name == *name));
+    Advice {
+        apart: place,
+        ..Advice::new(What::Reach, nodes, Some(Press::Unsure))
+    }
+}
+
+/// Returns the look at the node of the pod that somebody asked about, if a limit holds it because nobody knows which machines
+/// live. The page of a run has the commands of a few such nodes, and this one has the others.
+fn reach_asked<'a>(survey: &Survey<'a>) -> Option<Advice<'a>> {
+    let node = survey.node(survey.asked?.node.as_deref()?)?;
+    let is_unsure = matches!(
+        node.held?,
+        Limit::MassOutage(_) | Limit::FailedTogether { .. }
+    );
+    let is_alive = matches!(node.state, Some(State::Alive(_)));
+    let is_down = survey.machines_down().contains(&node.name);
+    (is_unsure && is_down && !is_alive).then(|| reach(survey, vec![node.name]))
 }
 
 /// Lists what to do about what earlier runs did.

@@ -594,6 +594,38 @@ fn the_taint_is_printed_only_where_nothing_is_kept() {
     assert!(!taints_beside(gpu, &with(""), &[]), "a pod waits for room");
 }
 
+/// A page of held nodes has the commands of a few, and says that `explain` has that of each.
+#[test]
+fn explain_confirms_each_held_node_off() {
+    let together = anywhere(7, 20, 1) + &pod("ds019", "on-ready", "");
+    // Kubernetes evicts nothing while many nodes are NotReady.
+    let breaker = anywhere(6, 9, 1).replace("grace: 30, overdue: 1200", "grace: null");
+    for (held, cluster) in [(7, together), (6, breaker + &pod("ds000", "web", ""))] {
+        let promise = "pod-reaper explain POD has the command of each node";
+        let said = page(&cluster, &[]);
+        assert!(said.contains(promise), "{said}");
+        let explained = |pod: &str| {
+            let explain = ["explain", pod, "--snapshot", "-", "--now", NOW];
+            let explain = reaper(&[&explain[..], &["--log-level", "off"]].concat());
+            let explain = explain.input(saved(&format!("Namespace impala: {{}}\n{cluster}")));
+            explain.run().out
+        };
+        for number in 0..held {
+            let namespace = ["impala", "shop", "team-a"][number % 3];
+            let said = explained(&format!("{namespace}/web-{number}"));
+            let commands = said.lines().filter(|line| line.contains("confirmed-off="));
+            let confirms = commands.filter(|line| line.contains(&format!(" ds00{number} ")));
+            assert_eq!(confirms.count(), 1, "{said}");
+            let seen = format!("only once you have SEEN ds00{number} off");
+            assert!(said.contains(&seen), "{said}");
+        }
+        if held == 7 {
+            let said = explained("impala/on-ready");
+            assert!(!said.contains("confirmed-off="), "{said}");
+        }
+    }
+}
+
 /// An unrelated read that failed, or the breaker, never hides that something needs you.
 #[test]
 fn no_failure_hides_that_something_needs_you() {
