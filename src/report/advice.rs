@@ -60,6 +60,7 @@ pub enum What<'a> {
     },
     // Nobody knows which machines live.
     ReachMembers(&'a Quorum),
+    DropMembers(&'a Quorum),
     AskMembers(&'a Quorum),
     Reach,
     MakeRoom,
@@ -312,21 +313,7 @@ impl<'a> Advice<'a> {
             }
             What::ReachMembers(quorum) => {
                 let names = listed(&quorum.not_ready, NAMES);
-                let members = quorum
-                    .not_ready
-                    .iter()
-                    .filter_map(|name| survey.node(name)?.known);
-                let delete = members.filter_map(|node| kubectl.delete_node(node));
-                cases = vec![
-                    Case::new("Runs", "leave it on: repair its network, or its API server."),
-                    self.confirm(survey, "confirm only those that you have SEEN off; the next run deletes their pods."),
-                    Case {
-                        commands: delete.take(NAMED).collect(),
-                        harms: Some(Harm::Pods),
-                        ..Case::new("Gone", "only if the datastore is elsewhere, or was reset or restored without it: delete its Node object, which deletes its pods.")
-                    },
-                ];
-                if quorum.has_etcd {
+                let see = if quorum.has_etcd {
                     format!(
                         "Save a snapshot of etcd on a member that is Ready (etcdctl snapshot save). Then reach each of {names} at its console."
                     )
@@ -334,7 +321,27 @@ impl<'a> Advice<'a> {
                     format!(
                         "Reach each of {names} at its console: one of them may run, and be cut off."
                     )
-                }
+                };
+                format!("{see} Leave on what runs: repair its network, or its API server.")
+            }
+            What::DropMembers(quorum) => {
+                let names = listed(&quorum.not_ready, NAMES);
+                let members = quorum
+                    .not_ready
+                    .iter()
+                    .filter_map(|name| survey.node(name)?.known);
+                let delete = members.filter_map(|node| kubectl.delete_node(node));
+                cases = vec![
+                    self.confirm(survey, "confirm only those that you have SEEN off; the next run deletes their pods."),
+                    Case {
+                        commands: delete.take(NAMED).collect(),
+                        harms: Some(Harm::Pods),
+                        ..Case::new("Gone", "only if the datastore is elsewhere, or was reset or restored without it: delete its Node object, which deletes its pods.")
+                    },
+                ];
+                format!(
+                    "Once you have reached each of {names}, and know which of them is off or gone:"
+                )
             }
             What::AskMembers(quorum) => {
                 let ask = if quorum.has_etcd {
@@ -1090,9 +1097,10 @@ fn for_node<'a>(survey: &'a Survey<'a>, place: usize, pods: &[&'a PodView<'a>]) 
     if asks(ReasonCode::EtcdMember)
         && let Some(quorum) = node.quorum()
     {
-        let members = quorum.not_ready.iter().map(String::as_str).collect();
-        let reach = What::ReachMembers(quorum);
-        all.push(Advice::new(reach, members, Some(Press::Unsure)));
+        let members = quorum.not_ready.iter().map(String::as_str).collect_vec();
+        let (reach, drop) = (What::ReachMembers(quorum), What::DropMembers(quorum));
+        all.push(Advice::new(reach, members.clone(), Some(Press::Unsure)));
+        all.push(Advice::new(drop, members, None));
     }
     if asks(ReasonCode::KubeletAlive) {
         let says = |known: &&NodeFacts| known.ready == Ready::False;
@@ -1330,7 +1338,7 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             let quorums = pods.0.iter().filter_map(|pod| pod.node?.quorum.as_deref());
             let names = quorums.flat_map(|it| &it.not_ready).unique().join(" or ");
             format!(
-                "power off {names} before you know that it is dead: the API server may need it."
+                "power off {names} before you know that it is dead: the API server may need it. Never restart, drain or upgrade a member that is Ready: with one less, the API server can stop."
             )
         }),
         option.map(|option| {

@@ -594,6 +594,23 @@ fn the_taint_is_printed_only_where_nothing_is_kept() {
     assert!(!taints_beside(gpu, &with(""), &[]), "a pod waits for room");
 }
 
+/// Before anybody has looked at the members, no step for now deletes anything.
+#[test]
+fn members_are_looked_at_before_anything_is_deleted() {
+    let said = page(&two_of_three_members(), &[]);
+    let (now, later) = said.split_once("CAN WAIT").expect("steps that can wait");
+    assert!(!now.contains("This deletes pods"), "{said}");
+    assert!(!now.contains("confirmed-off"), "{said}");
+    assert!(now.contains("each of s2, s3 at its console"), "{said}");
+    for node in ["s2", "s3"] {
+        let confirms = format!("--overwrite node {node} pod-reaper.io/confirmed-off=");
+        assert!(later.contains(&confirms), "{said}");
+        assert!(later.contains(&format!("/api/v1/nodes/{node}")), "{said}");
+    }
+    let (_, never) = later.split_once("NEVER").expect("what never to do");
+    assert!(never.contains("upgrade a member that is Ready"), "{said}");
+}
+
 /// A page of held nodes has the commands of a few, and says that `explain` has that of each.
 #[test]
 fn explain_confirms_each_held_node_off() {
