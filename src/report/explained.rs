@@ -101,7 +101,15 @@ pub fn headline(survey: &Survey<'_>, pod: &PodFacts) -> String {
         Verdict::Manual => "NEEDS YOU".to_owned(),
         verdict => verdict.as_str().to_uppercase(),
     };
-    format!("{name}  {verdict}  [{}], {by}", asked.code())
+    // A limit can last longer than the time for which the pod waits.
+    let from = asked.from.filter(|_| !asked.is_on_held_node);
+    let from = from.map(|from| head::day(survey, from));
+    let then = match (from, asked.fate) {
+        (Some(from), Verdict::Reap) => format!(", A RUN DELETES IT FROM {from} ON"),
+        (Some(from), Verdict::Manual) => format!(", NEEDS YOU FROM {from} ON"),
+        _ => String::new(),
+    };
+    format!("{name}  {verdict}{then}  [{}], {by}", asked.code())
 }
 
 /// Says why the pod gets its verdict, and what is known of it.

@@ -1087,7 +1087,16 @@ fn no_run_is_promised_for_a_pod_that_will_need_you() {
         assert_eq!(foreseen["reason"], reason, "{explained}");
         assert_eq!(Some(foreseen), of_run.next().map(|pod| &pod["foreseen"]));
     }
+    let web = said(&["explain", "impala/web-0"]);
+    assert!(
+        web.contains("A RUN DELETES IT FROM 03:04Z ON  [not-overdue]"),
+        "{web}"
+    );
     let db = said(&["explain", "impala/db-0"]);
+    assert!(
+        db.contains("NEEDS YOU FROM 03:04Z ON  [not-overdue]"),
+        "{db}"
+    );
     assert!(!db.contains("A run can delete it"), "{db}");
 }
 
