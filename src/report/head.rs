@@ -48,15 +48,32 @@ pub fn title(survey: &Survey<'_>) -> String {
         .collect_vec();
     let needs = survey.select(|pod| pod.fate == Verdict::Manual);
     let alone = survey.select(|pod| pod.is_local() && pod.damage == Damage::NoOtherReady);
+    let nodes = survey.nodes.iter().collect_vec();
+    let before = deadline(survey, &nodes).map(|at| format!("act before {}", clock(at)));
+    let now = act_now(survey, &nodes).map(|_| "act now".to_owned());
     let parts = [
         (!names.is_empty()).then(|| format!("{} down", listed(&names, NAMED))),
-        deadline(survey, &survey.nodes.iter().collect_vec())
-            .map(|at| format!("act before {}", clock(at))),
+        now.or(before),
         alone.map(|pods| format!("{} without another Ready", pods.0.len())),
         needs.map(|pods| format!("{} need you", pods.0.len())),
     ];
     let parts = joined(parts.into_iter().flatten(), " · ");
     parts.unwrap_or_else(|| "no pod needs you".to_owned()) + &prefixed(" · ", survey.place)
+}
+
+/// Says that the next run deletes pods of these nodes whose volumes move; `None` if it moves none, or if this run deleted a pod.
+fn act_now(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<String> {
+    let moves = nodes.iter().any(|node| {
+        node.is_suspect() && node.held.is_none() && node.volumes == Volumes::MoveAfterRun(None)
+    });
+    if survey.acted || !moves {
+        return None;
+    }
+    let pods = nodes.iter().flat_map(|node| &node.pods);
+    let pods = pods.map(|place| &survey.pods[*place]);
+    let due = pods.filter(|pod| pod.verdict() == Verdict::Reap && pod.from.is_none());
+    let due = counted(due.count(), "POD", "PODS");
+    Some(format!("ACT NOW, THE NEXT RUN DELETES {due}"))
 }
 
 /// Returns by when somebody has to act, so that no second machine can write to the volumes of these nodes.
@@ -144,8 +161,8 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
     let since = prefixed(" ", since);
     let heard = time(survey, nodes, |node| Some(node.last_heard.as_ref()?.at));
     let silent = heard.map_or_else(|| since.clone(), |time| format!(", silent {time}"));
-    let act = deadline(survey, nodes).map(|at| format!(": ACT BEFORE {}", clock(at)));
-    let act = prefixed("", act);
+    let before = deadline(survey, nodes).map(|at| format!("ACT BEFORE {}", clock(at)));
+    let act = prefixed(": ", act_now(survey, nodes).or(before));
     let (who, are) = match nodes {
         [node] => (node.name.to_owned(), "IS"),
         few if few.len() <= NAMED => (few.iter().map(|node| node.name).join(", "), "ARE"),
@@ -588,7 +605,9 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         };
         let late = ahead(SecondWriter::AfterSixMinutes);
         texts.extend(late.map(|pods| {
-            format!("Six minutes after that, other nodes can attach the volumes of {pods}.")
+            let is_due = pods.0.iter().any(|pod| pod.from.is_none());
+            let after = if is_due { "the next run" } else { "that" };
+            format!("Six minutes after {after}, other nodes can attach the volumes of {pods}.")
         }));
         let at_once = ahead(SecondWriter::AtTheDelete);
         texts.extend(
