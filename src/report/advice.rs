@@ -621,7 +621,7 @@ impl<'a> Advice<'a> {
         let off = if needs.mark {
             self.confirm(survey, "confirm that.")
         } else {
-            Case::new("Off", "switch it on again: its disk keeps its data.")
+            Case::new("Off", "switch it on again: pods need its disk.")
         };
         if needs.history_alone {
             return vec![off];
@@ -641,11 +641,18 @@ impl<'a> Advice<'a> {
             };
             let then = match needs {
                 Needs { mark: true, .. } => ", and confirm",
-                Needs { disk: true, .. } => ", then on again: its disk keeps its data",
                 _ => "",
+            };
+            let fails = if needs.disk && !needs.mark {
+                "reboot it (systemctl reboot)".to_owned()
+            } else {
+                format!("shut it down (systemctl poweroff){then}")
             };
             let frozen = if moves {
                 "POWER IT OFF, and confirm. Otherwise two machines can write, unless the storage prevents it.".to_owned()
+            } else if needs.disk && !needs.mark {
+                "reset it (stopping and starting a cloud instance erases its instance store)."
+                    .to_owned()
             } else {
                 format!("power it off{then}.")
             };
@@ -654,7 +661,7 @@ impl<'a> Advice<'a> {
                 Case::new(
                     "Answers",
                     format!(
-                        "restart the kubelet. If its node is not Ready 2 minutes later: power it off{then}."
+                        "restart the kubelet. If its node is not Ready 2 minutes later: {fails}."
                     ),
                 ),
                 Case::new("Frozen", frozen),
