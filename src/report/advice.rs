@@ -500,7 +500,9 @@ impl<'a> Advice<'a> {
                 };
                 if hang.is_of_kubelet() {
                     let known = pods.0.iter().filter_map(|pod| pod.node);
-                    let services = known.map(kubelet_service).unique();
+                    let services = known.clone().map(kubelet_service).unique();
+                    let drained = known.unique_by(|node| &node.name);
+                    let drains = drained.map(|node| kubectl.drain(node));
                     let names = "it names what does not end.";
                     let log = match &shows {
                         Some(_) => names,
@@ -522,7 +524,10 @@ impl<'a> Advice<'a> {
                                 ),
                             )
                         },
-                        Case::new("Still there", format!("drain {nodes}, and reboot.")),
+                        Case {
+                            commands: drains.take(CONFIRMED).collect(),
+                            ..Case::new("Still there", format!("drain {nodes}, and reboot."))
+                        },
                     ];
                 } else {
                     command = shows;

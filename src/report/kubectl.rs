@@ -110,6 +110,14 @@ impl Target {
         format!("{} && {annotate}", self.still_as_judged(node))
     }
 
+    /// Returns the command that drains the node. It does nothing if the node is no longer as it was judged, and it does not wait
+    /// for a pod that already hangs.
+    pub(super) fn drain(&self, node: &NodeFacts) -> String {
+        let hangs = "--skip-wait-for-delete-timeout=60";
+        let drain = self.command(&["drain", &node.name, "--ignore-daemonsets", hangs]);
+        format!("{} && {drain}", self.still_as_judged(node))
+    }
+
     /// Returns a shell condition. It is true while the node is still the one that was judged and
     /// its Ready condition has not changed since. Otherwise it says that nothing was done.
     fn still_as_judged(&self, node: &NodeFacts) -> String {
