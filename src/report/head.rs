@@ -450,6 +450,25 @@ fn with_copies(pods: &[&PodView<'_>], may_count: bool) -> String {
     groups.collect_vec().join(", ")
 }
 
+/// Names the pods of a node that earlier runs deleted, whose volumes that machine and another one can write to, with the kinds of
+/// their owners, from the history; `None` if nobody has to see that machine off.
+fn deleted_with_volumes(survey: &Survey<'_>, node: &RememberedNode) -> Option<String> {
+    let name = &node.noted.node;
+    let is_down = node.now.state.may_be_down();
+    survey
+        .node(name)
+        .filter(|node| is_down && node.is_suspect())?;
+    let pods = node.noted.pods.iter().filter(|pod| pod.moves_a_volume());
+    let names = pods.map(|pod| {
+        let kind = pod.owner_kind.as_ref().map(|kind| format!("({kind})"));
+        format!("{pod}{}", prefixed(" ", kind))
+    });
+    let names = joined(names, ", ")?;
+    Some(format!(
+        "Volumes that {name} and another node can write to, of pods deleted earlier: {names}."
+    ))
+}
+
 /// Says which data is at risk, by name, the worst first.
 pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let mut texts = Vec::new();
@@ -474,6 +493,13 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         by_risk
             .into_iter()
             .map(|(risk, pods)| at_risk(survey, risk, pods)),
+    );
+    texts.extend(
+        survey
+            .history
+            .nodes
+            .iter()
+            .filter_map(|node| deleted_with_volumes(survey, node)),
     );
     // A question reads no history.
     if texts.is_empty() && survey.asked.is_none() {
