@@ -355,7 +355,7 @@ impl WholePod {
         let of_hosts = volumes
             .iter()
             .filter_map(|it| Some((it.directory()?, &it.name)));
-        let all = [containers, init_containers].map(|it| WrittenPaths::by(it));
+        let all = [containers, init_containers].map(WrittenPaths::by);
         let are_many = of_hosts.clone().count() > MAX_ITEMS_KEPT
             || volumes.are_cut()
             || all.iter().any(|it| it.are_many);

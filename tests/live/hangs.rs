@@ -145,9 +145,11 @@ fn explain_names_what_a_kubelet_makes_of_a_delete() {
     let causes = [("ending", log), ("node-returned", "journalctl")];
     is_explained(case, "default/lost", causes);
     let restarted = Instant::now();
-    let _kubelet = case.restart("ds02");
+    let mut kubelet = case.restart("ds02");
     case.until_true("it is gone", || case.try_get(&lost).is_none());
     assert!(restarted.elapsed() < Duration::from_mins(2));
+    kubelet.kill().unwrap();
+    kubelet.wait().unwrap();
 
     let folders = case.dir.join("kubelets/ds03").read_dir().unwrap();
     let mut folders = folders.map(|folder| folder.unwrap().path());

@@ -13,7 +13,10 @@ use pod_reaper_test_support::{
     simulated::{Dice, Fate, Fault, Kind, Objects, Request, Server, Trouble},
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    runtime::{Builder, Runtime},
+    time::{Instant, sleep_until},
+};
 
 use crate::{
     audit::{audit, settings},
@@ -67,6 +70,12 @@ pub struct Ran {
     wrongs: Vec<String>,
     is_disturbed: bool,
     changed: bool,
+}
+
+/// A runtime whose time passes only while everything waits.
+pub fn paused() -> Runtime {
+    let mut runtime = Builder::new_current_thread();
+    runtime.enable_time().start_paused(true).build().unwrap()
 }
 
 impl Plan {
@@ -284,12 +293,7 @@ impl Plan {
 
     /// Runs. Everything depends on the seed alone.
     pub fn run(self) -> Ran {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(async {
+        paused().block_on(async {
             let before = self.state();
             let choices = Arc::new(self.choices.clone());
             let settings = settings(&self.args);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{
     audit::{audit, settings},
     dice,
-    run::Plan,
+    run::{Plan, paused},
 };
 
 /// Saves the objects, with these faults. Returns the file, or why there is none.
@@ -22,12 +22,7 @@ pub fn saved(
     fates: impl FnMut(&Request) -> Fate + Send + 'static,
     page: usize,
 ) -> Result<String, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    paused().block_on(async {
         let settings = settings(args);
         let (_signal, stop) = Stop::manual(settings.deadline);
         let server = Server::with_faults(state, fates).page(page).saves();
