@@ -82,10 +82,15 @@ pub fn natural(name: &str) -> String {
 pub fn is_shown(letter: char) -> bool {
     match letter {
         ' ' | '\n' => true,
-        // A hyphen that may not show, a Hangul letter that fills a gap, a Braille cell without dots, and notes between lines.
-        '\u{ad}' | '\u{115f}' | '\u{2800}' | '\u{fff9}'..='\u{fffb}' => false,
-        // A head of a note without ink, and blank hieroglyphs.
-        '\u{1d159}' | '\u{13441}' | '\u{13442}' => false,
+        // A hyphen that may not show, a Hangul letter that fills a gap, a Braille cell without dots, notes between lines, a
+        // head of a note without ink, and blank hieroglyphs.
+        '\u{ad}'
+        | '\u{115f}'
+        | '\u{2800}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{1d159}'
+        | '\u{13441}'
+        | '\u{13442}' => false,
         letter => !letter.is_whitespace() && letter.width().is_some_and(|columns| columns > 0),
     }
 }

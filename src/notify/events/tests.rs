@@ -78,11 +78,11 @@ async fn an_event_names_nothing_of_another_namespace() {
         let name = event["regarding"]["name"].as_str()?;
         Some(format!("{name}: {}\n", event["note"].as_str()?))
     });
-    expect![[r#"
+    expect![[r"
         local-0: Not force-deleted: it needs you. Its storage is on the dead node: local. See: pod-reaper explain tenant/local-0
         vault-0: Not force-deleted: it needs you. The node's Ready is Unknown, but its machine is alive: Lease shop/acquisition, held by vault-0, was renewed 1s ago. The pod's containers most likely still run. See: pod-reaper explain shop/vault-0
         spy-0: Not force-deleted: it needs you. The node's Ready is Unknown, but its machine is alive: another Lease that its machine holds was renewed 1s ago. The pod's containers most likely still run. See: pod-reaper explain tenant/spy-0
-    "#]].assert_eq(&notes.collect::<String>());
+    "]].assert_eq(&notes.collect::<String>());
 }
 
 /// The API server keeps one Warning of a name: one of each pod, reason and outage.
