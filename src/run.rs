@@ -206,11 +206,16 @@ async fn act_and_verify(
         let elapsed = SignedDuration::from_secs(start.elapsed().as_secs().cast_signed());
         now.saturating_add(elapsed).unwrap_or(now)
     };
-    let is_old = proved.is_some_and(|proved| proved.elapsed() > PROOF_FRESH_FOR);
-    if is_old && !pods.is_empty() {
-        prove_guard(run.settings, cluster).await?;
-    }
     let begun = history::before(cluster, run, at()).await;
+    let is_old = proved.is_some_and(|proved| proved.elapsed() > PROOF_FRESH_FOR);
+    if is_old
+        && !pods.is_empty()
+        && let Err(unguarded) = prove_guard(run.settings, cluster).await
+    {
+        // Nothing was deleted, so the run takes back its notes.
+        history::after(cluster, run, begun, at()).await;
+        return Err(unguarded);
+    }
     let (policy, judged_by) = (&run.settings.policy, (&run.facts, leases));
     run.outcomes = reap(cluster, stop, policy, judged_by, &pods, &progress).await;
     status("");

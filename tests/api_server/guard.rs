@@ -15,7 +15,10 @@ use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
 pub const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -431,6 +434,42 @@ fn the_words_of_a_webhook_prove_nothing() {
         log.contains("another policy or webhook refused the dry-run delete first"),
         "{log}"
     );
+    assert!(cluster.try_get(STUCK).is_some());
+}
+
+/// The guard may go while a run reads a slow cluster. The proof is asked for again before the first delete, once it is 30 s old.
+#[test]
+fn a_guard_that_went_during_a_run_stops_its_first_delete() {
+    let cluster = fresh();
+    one_is_stuck(&cluster);
+    install(&cluster, DEFAULT);
+    own_pod(&cluster, "pod-reaper");
+    let server = cluster.server();
+    let binding = format!("{ADMISSION}/validatingadmissionpolicybindings/pod-reaper-guard");
+    let (is_proved, late) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let proxy = Proxy::start(server, move |seen| {
+        if seen.is_dry() {
+            is_proved.store(true, Ordering::Relaxed);
+        } else if is_proved.load(Ordering::Relaxed) && !seen.is_write() {
+            // A request may take ten seconds, and is sent again twice.
+            let mut seconds = 9;
+            if seen.path.contains("/leases?") && late.fetch_add(1, Ordering::Relaxed) < 2 {
+                if server.try_get(&binding).is_some() {
+                    server.delete(&binding, json!({}));
+                }
+                seconds = 12;
+            }
+            thread::sleep(Duration::from_secs(seconds));
+        }
+    });
+    let output = binary(&proxy.kubeconfig_of(ACCOUNT))
+        .envs(of("pod-reaper"))
+        .args(SHORT)
+        .output()
+        .expect("it starts");
+    let log = shown(&output);
+    assert_eq!(output.status.code(), Some(1), "{log}");
+    assert!(log.contains("the guard is not installed"), "{log}");
     assert!(cluster.try_get(STUCK).is_some());
 }
 
