@@ -526,6 +526,7 @@ impl<'a> Advice<'a> {
                         },
                         Case {
                             commands: drains.take(CONFIRMED).collect(),
+                            harms: Some(Harm::Pods),
                             ..Case::new("Still there", format!("drain {nodes}, and reboot."))
                         },
                     ];
