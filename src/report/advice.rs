@@ -960,8 +960,12 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     }
     all.extend(for_history(survey));
     let groups = survey.together.iter().map(|(_, nodes)| nodes.clone());
+    // The breaker may hold the nodes of one zone alone.
+    let is_held = |name: &&str| survey.node(name).is_some_and(|node| node.held.is_some());
     let reached = match survey.limit() {
-        Some(Limit::MassOutage(_)) => vec![survey.machines_down()],
+        Some(Limit::MassOutage(_)) => {
+            vec![survey.machines_down().into_iter().filter(is_held).collect()]
+        }
         Some(Limit::FailedTogether { .. }) => groups.collect(),
         _ => Vec::new(),
     };
