@@ -27,8 +27,8 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
     for pod in list(&report["pods"]).into_iter().chain(not_evicted) {
         let name = text(&pod["name"]).to_owned();
         let is_named = || said.split([' ', ',', '/', '\n']).any(|word| word == name);
-        // Pods that a limit holds are counted.
-        let is_foreseen = !pod["foreseen"].is_null() && pod["foreseen"]["limit"].is_null();
+        // Pods that wait for more than time are counted.
+        let is_foreseen = !["", "wait"].contains(&text(&pod["foreseen"]["verdict"]));
         let is_told = !pod["outcome"].is_null() || is_foreseen;
         if is_told && !is_named() {
             wrong("a pod is not in the text", &name);
