@@ -109,6 +109,8 @@ pub struct ClusterFacts {
     /// Why the API server's clock is not trusted, as a sentence, if the leases of Ready nodes
     /// contradict it.
     pub clock: Option<String>,
+    /// The number of all pods, if they were looked at.
+    pub pods_seen: Option<usize>,
     /// The reads that failed unexpectedly.
     pub errors: Vec<ReadError>,
     /// Why verdicts may be wrong, as sentences, if the source lacks something that every verdict

@@ -123,6 +123,12 @@ pub fn headline(survey: &Survey<'_>) -> String {
     );
     let hang = survey.select(PodView::hangs);
     said.extend(hang.map(|pods| format!("PODS THAT HANG ON READY NODES: {}.", pods.0.len())));
+    let seen = survey.pods_seen.filter(|_| survey.settings.all);
+    said.extend(seen.map(|seen| {
+        let terminating = survey.terminating().count();
+        let seen = counted(seen, "pod", "pods");
+        format!("{seen} looked at, {terminating} Terminating.")
+    }));
     let is_seen = survey.terminating().next().is_some();
     if !is_seen && not_ready == 0 && !survey.settings.all {
         said.push("Pods on Ready nodes were not looked at (--all looks).".to_owned());

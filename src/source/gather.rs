@@ -107,7 +107,7 @@ impl<'a, A: Api> Gathering<'a, A> {
         })
     }
 
-    /// Finds the lists that may hold a Terminating pod of a Ready node, or one that waits for a volume.
+    /// Finds the lists that may hold a Terminating pod of a Ready node, or one that waits for a volume, and counts all pods.
     pub async fn pod_lists(&mut self) -> Result<BTreeSet<PodsOf>> {
         let api = self.reader.api;
         let add_list = |(lists, seen): &mut (BTreeSet<_>, usize), PodRow(list)| {
@@ -119,8 +119,9 @@ impl<'a, A: Api> Gathering<'a, A> {
         };
         let rows = api.rows(add_list).await;
         let rows = rows.map_err(|failure| api.could_not("list pods", &failure));
-        let (_, (mut lists, _)) = rows?;
+        let (_, (mut lists, seen)) = rows?;
         status("");
+        self.facts.pods_seen = Some(seen);
         // The row of a finished pod does not show whether the pod is Terminating.
         lists.insert(PodsOf::Finished);
         Ok(lists)
