@@ -106,11 +106,11 @@ pub struct ClusterFacts {
     pub strays: Vec<Stray>,
     /// How many pods that have not started were not asked what they wait for.
     pub more_waiting: usize,
+    /// The number of all pods, if they were looked at.
+    pub pods_seen: Option<usize>,
     /// Why the API server's clock is not trusted, as a sentence, if the leases of Ready nodes
     /// contradict it.
     pub clock: Option<String>,
-    /// The number of all pods, if they were looked at.
-    pub pods_seen: Option<usize>,
     /// The reads that failed unexpectedly.
     pub errors: Vec<ReadError>,
     /// Why verdicts may be wrong, as sentences, if the source lacks something that every verdict

@@ -100,7 +100,7 @@ pub struct RawPod {
     pub facts: PodFacts,
     /// Whether its kubelet says that it has started it. Its phase does not tell: controllers end pods that never ran.
     pub has_started: bool,
-    /// What it shows of the API server's datastore.
+    /// The parts of the API server's datastore that it shows.
     pub shows: StaticPods,
 }
 

@@ -16,7 +16,7 @@ use crate::{
     words::prefixed,
 };
 
-/// How many seconds the check of a command waits for a response. Without a limit, kubectl waits for ever for an API server that has
+/// How many seconds the check of a command waits for a response. Without a limit, kubectl waits forever for an API server that has
 /// stopped responding. Each command that changes something begins with the check, so that the limit is nowhere else.
 const RESPONSE: u8 = 10;
 

@@ -139,7 +139,7 @@ impl Ended {
 }
 
 /// Three nodes, of which ds06 has been cut off for two hours, and one pod stuck on it. Without `--now`, the latest observation,
-/// of ds04, counts as the time of saving.
+/// of ds04, is treated as the time of saving.
 const SMALL: &str = "
     Node ds04: {ready: 'True', lease: null, metadata: {creationTimestamp: '2026-01-31T03:00:00Z'}}
     Node ds05: {ready: 'True', lease: null}

@@ -58,7 +58,7 @@ async fn the_events_of_a_run() {
     "#]].assert_eq(&events.collect::<String>());
 }
 
-/// Whoever may read the Events of one namespace learns no name of another from them, nor where a volume is.
+/// The Events of one namespace name nothing of another, nor where a volume is.
 #[tokio::test(start_paused = true)]
 async fn an_event_names_nothing_of_another_namespace() {
     let cluster = "
