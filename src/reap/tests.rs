@@ -791,7 +791,8 @@ async fn volumes_of_which_nobody_knows_move() {
                 "--dry-run",
                 "Look at the console of ds06 before the next run",
             ),
-            (DELETE, "POWER OFF ds06 before"),
+            // Nothing that is known attaches it, so another node may have it already.
+            (DELETE, "POWER OFF ds06, unless it is off or boots. Since"),
         ] {
             let fate = move |request: &Request| Fate {
                 fault: (request.kind == Kind::Attachments)

@@ -140,7 +140,7 @@ pub enum Volumes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecondWriter {
     Never,
-    /// Nothing attaches the volume, such as a share.
+    /// Nothing attaches the volume, such as a share, or nobody knows whether something does.
     AtTheDelete,
     /// Kubernetes detaches the volume from the dead node after six minutes.
     AfterSixMinutes,
@@ -770,9 +770,13 @@ impl<'a> PodView<'a> {
             _ if asks(ReasonCode::SharedDisk) => Some(Risk::TwoWriters),
             _ if asks(ReasonCode::VolumeUnverified) => Some(Risk::Unverified),
             _ if self.given_up_until(now).is_some() => Some(Risk::GivenUp),
+            SecondWriter::AtTheDelete | SecondWriter::AfterSixMinutes
+                if moves && self.attached.is_err() =>
+            {
+                Some(Risk::NotKnown)
+            }
             SecondWriter::AtTheDelete if moves => Some(Risk::Shared),
-            SecondWriter::AfterSixMinutes if moves && self.attached.is_ok() => Some(Risk::Attached),
-            SecondWriter::AfterSixMinutes if moves => Some(Risk::NotKnown),
+            SecondWriter::AfterSixMinutes if moves => Some(Risk::Attached),
             _ if is_left => None,
             _ if is_unread && self.uses_claims() => Some(Risk::ClaimsUnread),
             _ if self.effect == Effect::Leftover => None,
@@ -863,7 +867,7 @@ impl Damage {
 impl SecondWriter {
     pub fn of(judged: &Judged, node: Option<&NodeFacts>, attached: &Read<bool>) -> Self {
         // Kubernetes detaches at once if the node has the taint `out-of-service`, and nothing waits for the volume if the
-        // namespace is being deleted. What was not read can be attached.
+        // namespace is being deleted. What was not read is as bad as it can be.
         let is_safe = node.is_none_or(|node| node.out_of_service)
             || judged.unneeded() == Some(Unneeded::Namespace);
         let is_share =
@@ -873,7 +877,7 @@ impl SecondWriter {
             Ok(false) if judged.pod.is_replaced_early() || judged.unneeded().is_some() => {
                 Self::Never
             }
-            Ok(false) if judged.volumes().any(is_share) => Self::AtTheDelete,
+            Ok(false) | Err(_) if judged.volumes().any(is_share) => Self::AtTheDelete,
             Ok(false) => Self::Never,
             Ok(true) | Err(_) => Self::AfterSixMinutes,
         }
