@@ -944,19 +944,31 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         all.push(Advice::new(what, Vec::new(), Some(Press::NotRead)));
     }
     for stray in survey.strays {
-        let what = match stray {
+        all.push(match stray {
             Stray::Attachment {
                 node,
                 attachment,
                 is_gone,
-            } => What::SeeAttachment {
-                node,
-                attachment,
-                is_gone: *is_gone,
-            },
-            Stray::Pending(waiting) => What::SeeWaiting(waiting),
-        };
-        all.push(Advice::new(what, Vec::new(), None));
+            } => {
+                let what = What::SeeAttachment {
+                    node,
+                    attachment,
+                    is_gone: *is_gone,
+                };
+                Advice::new(what, Vec::new(), None)
+            }
+            Stray::Pending(waiting) => {
+                // No other node replaces those that have the data. What else is Ready of its workload is not read.
+                let (nodes, press) = match &waiting.waits_for {
+                    WaitsFor::Nodes { nodes } => {
+                        let nodes = nodes.iter().map(String::as_str);
+                        (nodes.collect(), Some(Press::Missed))
+                    }
+                    WaitsFor::Pod { .. } | WaitsFor::Attachment { .. } => (Vec::new(), None),
+                };
+                Advice::new(What::SeeWaiting(waiting), nodes, press)
+            }
+        });
     }
     all.extend(for_history(survey));
     let groups = survey.together.iter().map(|(_, nodes)| nodes.clone());

@@ -1020,6 +1020,25 @@ fn attachments_that_were_not_read_are_not_none() {
     );
 }
 
+/// A new pod whose data is on a node that is silent or gone has no other way back.
+#[test]
+fn a_pod_that_waits_for_the_disk_of_a_dead_node_cannot_wait() {
+    for (on, gone) in [("ds01", false), ("gone", true)] {
+        let ready = node("ds02", true, "") + &node("ds03", true, "");
+        let volume =
+            format!("{{claim: impala/data-db-0, on: {on}, spec: {{local: {{path: /d}}}}}}");
+        let state = node("ds01", gone, "")
+            + &ready
+            + "Pod impala/db-0: {node: null, grace: null, phase: Pending, uses: data-db-0}\n"
+            + &format!("PersistentVolume pv: {volume}\n");
+        let said = page(&state, &[]);
+        assert!(
+            said.contains("NOW 1 impala/db-0 is Pending: volume pv"),
+            "{said}"
+        );
+    }
+}
+
 /// Whether a StatefulSet has other Ready pods is not known of a file without one.
 #[test]
 fn sets_that_were_not_read_are_named() {
