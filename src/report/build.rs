@@ -58,6 +58,7 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
             Some(pod) => explained::headline(survey, pod),
             None => head::headline(survey),
         },
+        act_before: head::deadline(survey, &survey.nodes.iter().collect_vec()),
         data: head::data(survey),
         next: head::next(survey),
         steps: page::steps(survey, &advised),

@@ -77,7 +77,7 @@ fn act_now(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<String> {
 }
 
 /// Returns by when somebody has to act, so that no second machine can write to the volumes of these nodes.
-fn deadline(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<Timestamp> {
+pub fn deadline(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<Timestamp> {
     let nodes = nodes
         .iter()
         .filter(|node| node.is_suspect() && node.held.is_none());

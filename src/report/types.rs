@@ -45,6 +45,9 @@ in_json! {
         pub breaker: Option<BreakerEntry>,
         /// What is down. In explain: the pod, its verdict and what decided.
         pub headline: String,
+        /// By when to act, so that no second machine can write to a volume. Null if there is no such moment to come: the
+        /// next run may delete the pods at once.
+        pub act_before: Option<Timestamp>,
         /// Which data is at risk, as sentences.
         pub data: Vec<String>,
         /// What happens by itself, and when, as sentences.
