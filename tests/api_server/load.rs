@@ -207,3 +207,39 @@ fn a_tenant_with_many_large_pods_does_not_stop_the_run_for_others() {
 fn a_hostile_tenant_in_a_big_cluster() {
     a_tenant_is_hostile(20_000, 112);
 }
+
+/// Safety rule 13. Of the objects that a run reads for a tenant's pods, it keeps little, whatever they hold: `StatefulSets` and
+/// Leases with as many labels, and PVCs that name a volume as long, as an object may be large.
+#[test]
+fn large_objects_of_a_tenant_take_little_memory() {
+    let cluster = fresh();
+    namespace(&cluster, "tenant");
+    let labels = (0..30_000).map(|it| (format!("l{it}"), json!("")));
+    let labels = Value::Object(labels.collect());
+    in_parallel(BUILDERS, 0..40, |number| {
+        let name = format!("s{number}");
+        let set = json!({"metadata": {"labels": labels}});
+        make(&cluster, &format!("StatefulSet tenant/{name}: {set}"));
+        let volume = "v".repeat(1_000_000);
+        let claim = format!("PersistentVolumeClaim tenant/{name}: {{volume: {volume}}}");
+        make(&cluster, &claim);
+        let pod =
+            format!("tenant/{name}-0: {{node: dead, owner: StatefulSet {name}, uses: {name}}}");
+        crate::pod(&cluster, &pod);
+        // It shows that another node is alive.
+        crate::pod(&cluster, &format!("tenant/held-{number}: {{node: cold}}"));
+        let lease = json!({"metadata": {"name": name, "labels": labels},
+            "spec": {"holderIdentity": format!("held-{number}"), "renewTime": "2026-01-31T00:00:00.000000Z"}});
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/tenant/leases";
+        cluster.create(leases, lease);
+    });
+    let other = pod(&cluster, "apps/other-0: {node: dead}");
+    one_dead_of_three(&cluster);
+    make(&cluster, "Node cold: {}");
+    until_overdue();
+    let (report, memory) = measured("large objects", &Proxy::to(&cluster), &[]);
+    let entry = each(&report["pods"]).find(|pod| pod["uid"] == *other);
+    let entry = entry.expect("its own");
+    assert_eq!(entry["outcome"], "deleted", "{entry} {}", report["errors"]);
+    assert!(memory <= 64 * 1024, "{memory} KiB");
+}
