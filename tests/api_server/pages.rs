@@ -83,26 +83,28 @@ fn every_command_of_the_pages_works_as_it_stands() {
     assert!(worked > 25, "only {worked} commands were found");
 }
 
-/// Adds a block of a page to the one file in which a reader decides: entries of `env` to the settings, patches to the patches. Any
-/// other field replaces the one that is there.
-fn decide(settings: &mut Value, block: &Value) {
-    for (field, value) in block.as_object().expect("fields") {
-        match field.as_str() {
-            "env" => {
-                let patch = &mut settings["patches"][0]["patch"];
-                let mut of_cron_job = yaml(str_of(patch));
-                let pod = &mut of_cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
-                let env = &mut pod["containers"][0]["env"];
-                let added = each(env).chain(each(value)).cloned().collect_vec();
-                *env = added.into();
-                *patch = of_cron_job.to_string().into();
+/// Adds a block of a page to the one file in which a reader decides, as the page says: entries of `env` right below that line, patches
+/// at the end of the file. Any other field replaces the one that is there.
+fn decide(settings: &mut String, block: &str) {
+    let entry = block.trim_start();
+    if entry.starts_with("- {name:") {
+        let (before, after) = settings.split_once(" env:\n").expect("the settings");
+        *settings = format!("{before} env:\n{block}\n{after}");
+    } else if entry.starts_with("- target:") {
+        settings.push_str(block);
+        settings.push('\n');
+    } else {
+        let mut is_replaced = false;
+        let kept = settings.lines().filter(|line| {
+            if line.starts_with(char::is_alphabetic) {
+                let (field, _) = line.split_once(':').expect("a field");
+                is_replaced = block
+                    .lines()
+                    .any(|line| line.starts_with(&format!("{field}:")));
             }
-            "patches" => {
-                let added = each(&settings[field]).chain(each(value));
-                settings[field] = added.cloned().collect_vec().into();
-            }
-            _ => settings[field] = value.clone(),
-        }
+            !is_replaced
+        });
+        *settings = format!("{}\n{}\n", block, kept.format("\n"));
     }
 }
 
@@ -142,9 +144,9 @@ fn the_look_and_the_run_have_whatever_a_page_says_to_decide() {
         .into_iter()
         .flat_map(|page| pages::blocks(&pages::read(&page)));
     let blocks = blocks.filter(|block| block.language == "yaml");
-    let blocks = blocks.map(|block| yaml(&block.lines.join("\n")));
-    let decides = |block: &Value| ["env", "patches", "resources"].map(|it| !block[it].is_null());
-    let blocks = blocks.filter(|block| decides(block).contains(&true));
+    let blocks = blocks.map(|block| block.lines.join("\n"));
+    let decides = ["- {name:", "- target:", "patches:", "env:", "namespace:"];
+    let blocks = blocks.filter(|block| decides.iter().any(|it| block.trim_start().starts_with(it)));
     let blocks = blocks.collect_vec();
     assert!(blocks.len() >= 4, "only {} blocks", blocks.len());
     for cluster in ["", "prod-eu"] {
@@ -156,15 +158,31 @@ fn the_look_and_the_run_have_whatever_a_page_says_to_decide() {
         let up = if cluster.is_empty() { "" } else { "../" };
         let alone = blocks.iter().map(std::slice::from_ref);
         for blocks in alone.chain([blocks.as_slice()]) {
-            let mut settings = yaml(&as_written);
+            let mut settings = as_written.clone();
             for block in blocks {
-                let block = block.to_string().replace("\"../", &format!("\"{up}../"));
-                decide(&mut settings, &yaml(&block));
+                decide(
+                    &mut settings,
+                    &block
+                        .replace("[../", &format!("[{up}../"))
+                        .replace(", ../", &format!(", {up}../")),
+                );
             }
-            fs::write(&file, settings.to_string()).unwrap();
+            fs::write(&file, &settings).unwrap();
             let run = decided(&folder);
             assert_eq!(run, decided(&folder.join("dry-run")), "{settings}");
             assert_ne!(run, plain, "without effect: {settings}");
+            // A reader's settings stay when the reader pastes more.
+            let said = serde_json::to_string(&run).expect("JSON");
+            for name in blocks
+                .iter()
+                .flat_map(|block| block.split("{name: ").skip(1))
+            {
+                let name = name.split(',').next().expect("a name");
+                assert!(
+                    said.contains(&format!("\"name\":\"{name}\"")),
+                    "{name}: {settings}"
+                );
+            }
         }
         fs::write(&file, as_written).unwrap();
     }
