@@ -107,8 +107,8 @@ impl fmt::Display for NamespaceFilter {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[command(next_help_heading = "Which pods")]
 pub struct NodeSelectors {
-    /// Treat the nodes that SELECTOR matches as leaf nodes (virtual or edge nodes, whose pods may keep
-    /// running although the node is NotReady), in addition to the nodes that are recognized as such.
+    /// Treat the nodes that SELECTOR matches as leaf nodes (virtual or edge nodes, whose pods can run
+    /// on although the node is NotReady), in addition to the nodes that are recognized as such.
     /// SELECTOR is a label selector, annotation:KEY[=VALUE] or taint:KEY[=VALUE]. Repeatable, or
     /// separated by semicolons
     #[arg(id = "leaf_node_selector", long = "leaf-node-selector", value_name = "SELECTOR", value_delimiter = ';', value_parser = node_selector)]
@@ -117,7 +117,7 @@ pub struct NodeSelectors {
     pub leaf: Vec<NodeSelector>,
 
     /// Treat the nodes that SELECTOR matches as known to be off (fenced): if one is on, two machines
-    /// may write to its volumes. The syntax is that of --leaf-node-selector
+    /// can write to its volumes. The syntax is that of --leaf-node-selector
     #[arg(id = "fenced_node_selector", long = "fenced-node-selector", value_name = "SELECTOR", value_delimiter = ';', value_parser = node_selector)]
     #[serde(rename = "fencedNodeSelector", serialize_with = "as_typed")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]

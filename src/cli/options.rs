@@ -127,7 +127,7 @@ pub struct Common {
     #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = path, conflicts_with_all = ["context", "kubeconfig"])]
     pub snapshot: Option<PathBuf>,
 
-    /// With --snapshot: the largest file that is read, such as 8Gi. It may need twice its size in memory
+    /// With --snapshot: the largest file that is read, such as 8Gi. It can need twice its size in memory
     #[arg(help_heading = SOURCE, long, hide_short_help = true, value_name = "SIZE", value_parser = values::size, default_value = "4Gi")]
     pub max_snapshot_size: u64,
 

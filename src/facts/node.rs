@@ -229,7 +229,7 @@ impl Quorum {
         if self.has_etcd {
             "at least one of the NotReady machines is alive"
         } else {
-            "one of the NotReady machines may be alive and needed"
+            "one of the NotReady machines can be alive and needed"
         }
     }
 }

@@ -55,7 +55,7 @@ pub struct Limits {
     pub max_not_ready_percent: u8,
 
     /// Delete no pods of nodes that failed together: of more nodes than this, whose kubelets fell silent within two
-    /// minutes. The machines may run. Confirm those that you found off. 0 means no limit
+    /// minutes. The machines can run. Confirm those that you found off. 0 means no limit
     #[arg(long, value_name = "N", default_value = "2", value_parser = parse_count)]
     #[serde(serialize_with = "or_zero")]
     #[cfg_attr(test, schemars(with = "usize"))]

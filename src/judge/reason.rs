@@ -73,30 +73,30 @@ reasons! {
     KosmosLeaf = "kosmos-leaf" => Manual,
         "Its node stands for another cluster, joined by Kosmos. Usually the link is cut, and the pod is still running there.";
     VirtualNode = "virtual-node" => Manual,
-        "Its node is a program that runs or simulates pods elsewhere, or no kubelet ever reported on it. The pod may well be running.";
+        "Its node is a program that runs or simulates pods elsewhere, or no kubelet ever reported on it. The pod can well be running.";
     EdgeNode = "edge-node" => Manual,
-        "Its node is a machine that keeps working without a link to this cluster. The pod may well be running.";
+        "Its node is a machine that keeps working without a link to this cluster. The pod can well be running.";
     LeafNode = "leaf-node" => Manual,
-        "--leaf-node-selector selects its node: the pod may be running where this cluster does not see it.";
+        "--leaf-node-selector selects its node: the pod can be running where this cluster does not see it.";
     FactsUnread = "facts-unread" => Wait,
         "The report names the fact that could not be read. Or [the API server's clock](decisions.md#limits) cannot be trusted.";
     NodeJustFailed = "node-just-failed" => Wait,
-        "The kubelet may just be restarting. The node is NotReady since the last transition of Ready or its NoSchedule taint, whichever is later. A time in the future is no time, and the pod waits if there is none.";
+        "The kubelet can be restarting. The node is NotReady since the last transition of Ready or its NoSchedule taint, whichever is later. A time in the future is ignored. Without a time, the pod waits.";
     KubeletAlive = "kubelet-alive" => Manual,
         "Its node shows a [sign of life](decisions.md#signs-of-life): its containers are most likely running.";
     EtcdMember = "etcd-member" => Manual,
-        "The API server writes, so [one of the NotReady machines may be alive and needed](decisions.md#the-majority).";
+        "The API server writes, so [one of the NotReady machines can be alive and needed](decisions.md#the-majority).";
     Finalizers = "finalizers" => Manual,
         "A finalizer blocks it: a controller has work to do before the pod can be deleted.";
     LocalVolume = "local-volume" => Manual,
         "One of its PVCs is bound to a volume that [no other node is known to reach](data.md#which-volumes-tie-a-pod): a replacement would wait for the dead node forever. The pod passes if [nothing wants it again](data.md#if-nothing-wants-the-pod-again), and so does a PVC that was [given up](data.md#give-a-pvc-up).";
     HostPath = "host-path" => Manual,
-        "It may write to [a directory of the dead node](data.md#a-directory-of-the-node), and a replacement would start elsewhere, with an empty one.";
+        "It can write to [a directory of the dead node](data.md#a-directory-of-the-node), and a replacement would start elsewhere, with an empty one.";
     VolumeUnverified = "volume-unverified" => Manual,
         "One of two things, in the order of the rules:\n\
          \n\
-         - A delete of the pod would also remove a PVC that may be wanted. The pod owns that PVC, or somebody deleted it before the node failed, or a finalizer other than kubernetes.io/pvc-protection holds it. If the volume's reclaim policy is Retain, the volume stays, and its PVC does not keep the pod.\n\
-         - A PVC or its volume is missing or could not be read, or it is not known which nodes reach the volume: the data may be on the dead node.";
+         - A delete of the pod would also remove a PVC that can be wanted. The pod owns that PVC, or somebody deleted it before the node failed, or a finalizer other than kubernetes.io/pvc-protection holds it. If the volume's reclaim policy is Retain, the volume stays, and its PVC does not keep the pod.\n\
+         - A PVC or its volume is missing or could not be read, or it is not known which nodes reach the volume: the data can be on the dead node.";
     SharedDisk = "shared-disk" => Manual,
         "Two machines could write to its disk at the same time, and nothing shows that the node is [fenced](decisions.md#fenced). Such a disk is\n\
          \n\
@@ -111,7 +111,7 @@ reasons! {
     MassOutage = "mass-outage" => Wait,
         "[The breaker](decisions.md#limits) holds the pod: too many nodes are NotReady, of all or of its zone.";
     FailedTogether = "failed-together" => Wait,
-        "Its node [failed together](decisions.md#limits) with others, and the machines may run.";
+        "Its node [failed together](decisions.md#limits) with others, and the machines can run.";
     NoRoom = "no-room" => Wait,
         "[No other node](decisions.md#limits) could start it.";
     OverCap = "over-cap" => Wait,
@@ -198,7 +198,7 @@ pub enum Cause {
     #[display("It is held by {} {}: a controller still has work to do before the pod can be deleted.", if _0.len() == 1 { "finalizer" } else { "finalizers" }, _0.iter().format(", "))]
     Finalizers(Vec<Foreign>),
     /// PVCs that may be wanted would go with the pod.
-    #[display("A PVC that may be wanted would go with it: {}.", _0.iter().join("; "))]
+    #[display("A PVC that can be wanted would go with it: {}.", _0.iter().join("; "))]
     ClaimsGo(Vec<Tie>),
     /// PVCs are on the node; the pod may also write to these paths of the node.
     #[display("Its storage is on the dead node: {}.{}", ties.iter().join("; "), prefixed(" ", writes_to(paths)))]
@@ -345,7 +345,7 @@ pub enum Seen<'a> {
 /// What no PVC of a pod does. Its `Display` begins a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 pub enum NoTie {
-    #[display("No PVC that may be wanted would go with it")]
+    #[display("No PVC that can be wanted would go with it")]
     Goes,
     #[display("No PVC that could be read keeps it on the node")]
     Pinned,

@@ -72,7 +72,7 @@ rules! {
 
     /// Most of them also need the storage. The reason names each of them that keeps the pod.
     STORAGE_RULES {
-        VolumeUnverified, "Would a PVC that may be wanted go with it?" => OfStorage claim_goes;
+        VolumeUnverified, "Would a PVC that can be wanted go with it?" => OfStorage claim_goes;
         LocalVolume | HostPath, "Is its data on the node?" => OfStorage data_on_node;
         LocalVolume, "Is its storage out of reach of every other node?" => OfStorage volume_confined;
         NotOverdue, "Was a PVC given up too recently?" => OfStorage given_up_lately;
@@ -261,7 +261,7 @@ fn kubelet_alive<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
 }
 
 /// The API server has just renewed leases, so a majority of its datastore writes. If fewer of the nodes that may carry it
-/// are Ready, one of the NotReady machines may be alive and needed.
+/// are Ready, one of the NotReady machines can be alive and needed.
 fn etcd_member<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     let Some(node) = case.required_node()? else {
         return Ok(Seen::Nowhere);

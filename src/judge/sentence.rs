@@ -58,7 +58,7 @@ pub(super) fn of_the_cut(cut: Option<GraceCut>) -> String {
 pub(super) fn writes_to(paths: &[Foreign]) -> Option<String> {
     let paths = joined(paths, ", ")?;
     Some(format!(
-        "It may write to {paths} on the dead node, by a hostPath of its own: a replacement would start without what is there."
+        "It can write to {paths} on the dead node, by a hostPath of its own: a replacement would start without what is there."
     ))
 }
 

@@ -319,7 +319,7 @@ impl<'a> Advice<'a> {
                     )
                 } else {
                     format!(
-                        "Reach each of {names} at its console: one of them may run, and be cut off."
+                        "Reach each of {names} at its console: one of them can run, and be cut off."
                     )
                 };
                 format!("{see} Leave on what runs: repair its network, or its API server.")

@@ -135,7 +135,7 @@ impl<A: Api> Gathering<'_, A> {
             };
             add_set(pod, storage, set);
             // If the StatefulSet could not be read, a pod with local data needs you, and its reason says so. It is an
-            // error of the run only if a PVC that may be wanted would go with the pod.
+            // error of the run only if a PVC that can be wanted would go with the pod.
             if let Err(unread) = set
                 && self
                     .judged(pod)

@@ -258,7 +258,7 @@ fn return_note(RememberedNode { noted, now, .. }: &RememberedNode) -> String {
     let from = noted.first_reap;
     let head = match now.state {
         NodeState::AnotherMachine => format!(
-            "Another machine has this name, and nobody saw the old one off. Containers of pods that were force-deleted from {from} on may run on the old one, beside their replacements."
+            "Another machine has this name, and nobody saw the old one off. Containers of pods that were force-deleted from {from} on can run on the old one, beside their replacements."
         ),
         _ => format!(
             "Ready again, and not rebooted. Containers of pods that were force-deleted from {from} on may have run here{until}, beside their replacements."
