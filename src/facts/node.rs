@@ -227,7 +227,7 @@ impl Quorum {
     /// Says what is known of the NotReady machines, as a clause.
     pub fn says(&self) -> &'static str {
         if self.has_etcd {
-            "at least one of the NotReady machines is alive"
+            "at least one of the NotReady machines is alive, unless etcd was reset to fewer members"
         } else {
             "one of the NotReady machines can be alive and needed"
         }

@@ -356,7 +356,7 @@ impl<'a> Advice<'a> {
             What::Reach => {
                 let off = match nodes.0[..] {
                     [name] => format!("only once you have SEEN {name} off, confirm that; a run then deletes its pods."),
-                    _ => "look at the others. Confirm only those that you found off; a run then deletes on them.".to_owned(),
+                    _ => "confirm that; a run then deletes its pods. Look at each of the others before you confirm it.".to_owned(),
                 };
                 cases = vec![
                     Case::new(
@@ -367,13 +367,27 @@ impl<'a> Advice<'a> {
                 ];
                 format!("Look at the console of {spot}.")
             }
+            What::MakeRoom if nodes.0.is_empty() => format!(
+                "Once {} off: add or uncordon a node on which {pods} can start.",
+                pods.nodes().are("is", "are")
+            ),
             What::MakeRoom => {
-                let back = Some(nodes).filter(|nodes| !nodes.0.is_empty());
-                let back = prefixed(", or bring back ", back);
-                format!("Add or uncordon a node on which {pods} can start{back}.")
+                let room = format!("add or uncordon a node on which {pods} can start.");
+                cases = vec![
+                    self.confirm(survey, "confirm that; a run then deletes there."),
+                    Case::new("Then", room),
+                ];
+                let spot = match nodes.0[..] {
+                    [name] => self::spot(name, survey.node(name).and_then(|node| node.known)),
+                    _ => nodes.to_string(),
+                };
+                format!("Look at the console of {spot}, and bring back what runs.")
             }
             What::SeeWhatIsNotKnown(what) => {
-                format!("See why this is not known, and run again: {what}.")
+                match survey.incomplete {
+                Some(_) => "Save the state again, and audit that file: this one lacks the leases, which show whether machines are alive.".to_owned(),
+                None => format!("See why this is not known: {what}. No run deletes before it is."),
+            }
             }
             What::Repair { fault, silence } => format!(
                 "Log in to {spot}, and {} If that fails, power {nodes} off: after {} of silence, a run force-deletes the pods.",
@@ -504,6 +518,10 @@ impl<'a> Advice<'a> {
                     let drained = known.unique_by(|node| &node.name);
                     let drains = drained.map(|node| kubectl.drain(node));
                     let names = "it names what does not end.";
+                    let one = match nodes.0.len() {
+                        1 => "",
+                        _ => ", one at a time, each once the others are Ready",
+                    };
                     let log = match &shows {
                         Some(_) => names,
                         None => "pod-reaper explain POD has the command.",
@@ -527,7 +545,7 @@ impl<'a> Advice<'a> {
                         Case {
                             commands: drains.take(CONFIRMED).collect(),
                             harms: Some(Harm::Pods),
-                            ..Case::new("Still there", format!("drain {nodes}, and reboot."))
+                            ..Case::new("Still there", format!("drain {nodes}{one}, and reboot."))
                         },
                     ];
                 } else {
@@ -554,7 +572,10 @@ impl<'a> Advice<'a> {
                     Some(_) if survey.waiting.is_some() => {
                         format!("See what holds {}:", waiting.waits_for)
                     }
-                    Some(_) => format!("{waiting}."),
+                    Some(_) if nodes.0.is_empty() => format!("{waiting}."),
+                    Some(_) => {
+                        format!("{waiting}. Look at the console of {spot}, and bring it back.")
+                    }
                 }
             }
             What::RepairController { finalizer, by } => format!(
@@ -601,8 +622,13 @@ impl<'a> Advice<'a> {
 
     /// Returns what to do with those of its machines that are off.
     fn confirm(&self, survey: &Survey<'_>, what: &str) -> Case {
+        // Lines that stand together are pasted together, and only the first of these nodes was looked at.
+        let most = match self.what {
+            What::Reach => 1,
+            _ => CONFIRMED,
+        };
         let nodes = self.nodes.0.iter().filter_map(|name| survey.node(name));
-        let nodes = nodes.take(CONFIRMED).collect_vec();
+        let nodes = nodes.take(most).collect_vec();
         let commands = nodes.iter().filter_map(|node| {
             let may_taint = node.may_taint;
             survey.kubectl.confirm_off(node.known?, may_taint)
@@ -613,7 +639,7 @@ impl<'a> Advice<'a> {
             what += " It takes a minute, and frees volumes within seconds.";
         }
         if self.nodes.0.len() > commands.len() {
-            what += " And so on: pod-reaper explain POD has the command of each node.";
+            what += " For the others: pod-reaper explain POD, with a pod of the node.";
         }
         Case {
             commands,
@@ -625,7 +651,12 @@ impl<'a> Advice<'a> {
     /// Lists what one may find at its machines.
     fn found(&self, survey: &Survey<'_>, volumes: Volumes, needs: Needs) -> Vec<Case> {
         let off = if needs.mark {
-            self.confirm(survey, "confirm that.")
+            let stay = if needs.disk {
+                " Pods that need its disk stay."
+            } else {
+                ""
+            };
+            self.confirm(survey, &format!("confirm that.{stay}"))
         } else {
             Case::new("Off", "switch it on again: pods need its disk.")
         };
@@ -655,7 +686,14 @@ impl<'a> Advice<'a> {
                 format!("shut it down (systemctl poweroff){then}")
             };
             let frozen = if moves {
-                "POWER IT OFF, and confirm. Otherwise two machines can write, unless the storage prevents it.".to_owned()
+                let cloud = if needs.disk {
+                    " Reset a cloud instance instead: a stop erases its instance store."
+                } else {
+                    ""
+                };
+                format!(
+                    "POWER IT OFF, and confirm.{cloud} Otherwise two machines can write, unless the storage prevents it."
+                )
             } else if needs.disk && !needs.mark {
                 "reset it (stopping and starting a cloud instance erases its instance store)."
                     .to_owned()
@@ -697,7 +735,7 @@ impl<'a> Advice<'a> {
             let owners = prefixed(": ", Some(owners).filter(|owners| !owners.is_empty()));
             cases.push(Case::new(
                 "Cannot look",
-                format!("stop what uses these volumes, each by its owner{owners}."),
+                format!("or cannot power off: scale down what uses these volumes{owners}. Delete no object."),
             ));
         }
         cases
@@ -958,13 +996,15 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
                 Advice::new(what, Vec::new(), None)
             }
             Stray::Pending(waiting) => {
-                // No other node replaces those that have the data. What else is Ready of its workload is not read.
+                // Only you can bring its volume back. What else is Ready of its workload is not read.
                 let (nodes, press) = match &waiting.waits_for {
                     WaitsFor::Nodes { nodes } => {
                         let nodes = nodes.iter().map(String::as_str);
                         (nodes.collect(), Some(Press::Missed))
                     }
-                    WaitsFor::Pod { .. } | WaitsFor::Attachment { .. } => (Vec::new(), None),
+                    WaitsFor::Attachment { node, .. } => (vec![node.as_str()], Some(Press::Missed)),
+                    // The step about that pod says more.
+                    WaitsFor::Pod { .. } => (Vec::new(), None),
                 };
                 Advice::new(What::SeeWaiting(waiting), nodes, press)
             }
@@ -986,7 +1026,7 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     }
     if let Some(pods) = survey.with_code(ReasonCode::NoRoom) {
         let mut advice = Advice::of_pods(What::MakeRoom, pods.0, Some(Press::Unsure));
-        // The others have to be off.
+        // The others have to be off, as their own step says.
         let stays = |node: &NodeView<'_>| node.volumes == Volumes::Stay;
         let nodes = &mut advice.nodes.0;
         nodes.retain(|name| survey.node(name).is_some_and(stays));

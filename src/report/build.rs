@@ -31,6 +31,7 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
     let advised = advice::all(survey);
     let is_asked = |node: &NodeEntry| asked.is_none_or(|pod| pod.node.as_ref() == Some(&node.name));
     let nodes = || survey.nodes.iter().filter_map(|it| node(survey, it));
+    let all_nodes = survey.nodes.iter().collect_vec();
     let limits = survey.limits.iter().map(|limit| limit.state());
     Report {
         version: VERSION,
@@ -58,11 +59,20 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
             Some(pod) => explained::headline(survey, pod),
             None => head::headline(survey),
         },
-        act_before: head::deadline(survey, &survey.nodes.iter().collect_vec()),
+        act_before: head::act_now(survey, &all_nodes)
+            .map(|_| survey.now)
+            .or(head::deadline(survey, &all_nodes)),
+        held: match asked {
+            Some(_) => Vec::new(),
+            None => head::held(survey),
+        },
         data: head::data(survey),
         next: head::next(survey),
         steps: page::steps(survey, &advised),
-        never: advice::never(survey),
+        never: advice::never(survey)
+            .into_iter()
+            .map(|never| format!("Never {never}"))
+            .collect(),
         summary: Summary {
             nodes: survey.node_count,
             nodes_not_ready: nodes().count(),

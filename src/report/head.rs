@@ -62,7 +62,7 @@ pub fn title(survey: &Survey<'_>) -> String {
 }
 
 /// Says that the next run deletes pods of these nodes whose volumes move; `None` if it moves none, or if this run deleted a pod.
-fn act_now(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<String> {
+pub fn act_now(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<String> {
     let moves = nodes.iter().any(|node| {
         node.is_suspect() && node.held.is_none() && node.volumes == Volumes::MoveAfterRun(None)
     });
@@ -202,7 +202,8 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
             format!("LINK TO {whose} IS CUT{since}.")
         }
         State::Leaf => format!("LEAF NODE {who} {are} NOT READY{since}."),
-        State::Gone => format!("{who} NO LONGER EXISTS."),
+        State::Gone if nodes.len() == 1 => format!("{who} NO LONGER EXISTS."),
+        State::Gone => format!("{who} NO LONGER EXIST."),
     }
 }
 
@@ -290,7 +291,7 @@ pub fn held(survey: &Survey<'_>) -> Vec<String> {
     let mut texts = Vec::new();
     if let Some(limit) = survey.hold {
         let possible = match limit {
-            Limit::MassOutage(_) => " Network, power and the control plane are possible.",
+            Limit::MassOutage(_) => " The cause can be the network, power or the control plane.",
             _ => "",
         };
         texts.push(format!("Nothing is deleted: {}.{possible}", why(limit)));
@@ -306,7 +307,7 @@ pub fn held(survey: &Survey<'_>) -> Vec<String> {
         let mut text = format!("No run deletes pods of {names}: {}.", why(limit));
         if let Limit::FailedTogether { .. } = limit {
             text += &prefixed(" ", in_common(survey, nodes));
-            text += " A switch, a rack and a host are possible.";
+            text += " The cause can be a switch, a rack or a host.";
         }
         texts.push(text);
     }
@@ -449,6 +450,7 @@ fn with_copies(pods: &[&PodView<'_>], may_count: bool) -> String {
             _ => pods.0.iter().map(|pod| pod.name()).join(", "),
         };
         match copies {
+            Some(copies) if pods.0.len() > 1 => format!("{names} ({copies} Ready each)"),
             Some(copies) => format!("{names} ({copies} Ready)"),
             None => format!("{names} (Ready pods not known)"),
         }
@@ -572,7 +574,7 @@ fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> S
         Risk::StillRuns => format!("{names} can still run on {nodes}."),
         Risk::FewReady => format!("At most half Ready: {names}."),
         Risk::SetUnread => {
-            let sets = pods.workloads().join(", ");
+            let sets = listed(&pods.workloads(), NAMES);
             format!("Whether other pods are Ready is not known: {sets}.")
         }
         Risk::ClaimsUnread => format!("Not known: the PVCs of these pods were not read: {names}."),
@@ -593,10 +595,14 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         .filter(|_| survey.asked.is_none() || held > 0);
     texts.extend(limit.map(|limit| match limit {
         Limit::MassOutage(_) => format!(
-            "Nothing by itself while {}% of the nodes are down; {due}. Below that, a run deletes, unless nodes failed together.",
-            survey.settings.limits.max_not_ready_percent
+            "Nothing by itself while {}% of the nodes{} are down; {due}. Below that, a run deletes, unless nodes failed together.",
+            survey.settings.limits.max_not_ready_percent,
+            if survey.hold.is_some() { "" } else { " of a zone" }
         ),
-        Limit::FailedTogether { .. } => format!("Nothing by itself; {due}. A run deletes once few enough of these nodes are NotReady, or on those that you confirm off."),
+        Limit::FailedTogether { .. } => format!(
+            "Nothing by itself; {due}. A run deletes once at most {} of these nodes are NotReady, or on those that you confirm off.",
+            survey.settings.limits.max_failed_together.unwrap_or_default()
+        ),
         Limit::NoRoom(_) => format!("Once a node has room, a run deletes; {due}."),
         Limit::Unread(_) | Limit::OverCap(_) => "The next run looks again.".to_owned(),
     }));
@@ -615,9 +621,9 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         }
         let mut times = by_time.iter().map(|(from, pods)| match from {
             None => by_effect(pods),
-            Some(from) => format!("from {} on {}", clock(*from), by_effect(pods)),
+            Some(from) => format!("{} from {} on", by_effect(pods), clock(*from)),
         });
-        let times = times.join(", ");
+        let times = times.join(", and ");
         let evicts = pods.0.iter().filter(|pod| !pod.is_evicted).count();
         let evicts =
             (evicts > 0).then(|| counted(evicts, "is not evicted yet", "are not evicted yet"));
@@ -679,7 +685,15 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     if texts.is_empty() {
         let needs_you = survey.select(|pod| pod.fate == Verdict::Manual);
         texts.extend(needs_you.map(|_| "No run deletes the pods that need you.".to_owned()));
-        texts.extend(survey.select(|pod| pod.returns).map(|pods| {
+        // Nobody waits for a machine whose volumes have moved.
+        let may_wait = |pod: &PodView<'_>| {
+            let node = survey.node_of(pod);
+            let has_moved = |node: &NodeView<'_>| {
+                matches!(node.volumes, Volumes::MovedAt(_) | Volumes::MoveAt(_))
+            };
+            pod.returns && !node.is_some_and(has_moved)
+        };
+        texts.extend(survey.select(may_wait).map(|pods| {
             let restart = pods.verb("restarts with its", "restart with their");
             format!("If {} comes back, {pods} {restart} data.", pods.nodes())
         }));

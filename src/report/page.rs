@@ -228,8 +228,12 @@ fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect, later: bool) -> Section {
     let pods =
         survey.select(|pod| pod.is_reaped() && pod.from.is_some() == later && pod.effect == effect);
     let pods = pods.unwrap_or_default();
-    let from = pods.0.iter().filter_map(|pod| pod.from).min();
-    let from = from.map(|from| format!("{} ON", clock(from)));
+    let times = pods.0.iter().filter_map(|pod| pod.from);
+    let times = times.minmax().into_option();
+    let from = times.map(|(first, last)| match [first, last].map(clock) {
+        [first, last] if first == last => format!("{first} ON"),
+        [first, last] => format!("{first} TO {last} ON"),
+    });
     let heading = effect.as_str().to_uppercase() + &prefixed(" FROM ", from);
     // The other headings speak for themselves.
     let is_odd = [Effect::GoneForGood, Effect::UpToOwner].contains(&effect);

@@ -45,9 +45,11 @@ in_json! {
         pub breaker: Option<BreakerEntry>,
         /// What is down. In explain: the pod, its verdict and what decided.
         pub headline: String,
-        /// By when to act, so that no second machine can write to a volume. Null if there is no such moment to come: the
-        /// next run may delete the pods at once.
+        /// By when to act, so that no second machine can write to a volume: `judgedAt` if the next run deletes its pod. Null
+        /// if there is no such moment to come.
         pub act_before: Option<Timestamp>,
+        /// What no run deletes, and why, as sentences.
+        pub held: Vec<String>,
         /// Which data is at risk, as sentences.
         pub data: Vec<String>,
         /// What happens by itself, and when, as sentences.
@@ -55,7 +57,7 @@ in_json! {
         /// What to do, the most urgent first: the steps of the page, of which there are at most twelve. In explain: what
         /// to do about the pod.
         pub steps: Vec<Step>,
-        /// What must never be done, as the ends of sentences.
+        /// What must never be done, as sentences.
         pub never: Vec<String>,
         /// Every node that is NotReady or could not be read.
         pub nodes: Vec<NodeEntry>,

@@ -478,6 +478,8 @@ fn an_audit_of_a_saved_cluster_is_its_dry_run() {
                 pod["outcome"] = Value::Null;
                 pod["outcomeDetail"] = Value::Null;
             }
+            // Of few nodes, only a file shows what they have in common.
+            report["held"] = json!(report["held"].as_array().map(Vec::len));
             // The cause also says that the file lacks it.
             let unread = report["history"]["unread"].take();
             report["history"]["unread"] = json!(unread.is_string());
