@@ -1399,9 +1399,11 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         _ => None,
     };
     let before = moves.map(|pods| format!("before {} off", pods.nodes().are("is", "are")));
-    let kept = survey
-        .select(is_kept)
-        .map(|_| "force-delete pods that need you, ");
+    let by_hand = survey.select(|pod| needs_you(pod) && !is_kept(pod));
+    let kept = survey.select(is_kept).map(|_| match by_hand {
+        Some(_) => "force-delete pods that need you except by a step above, ",
+        None => "force-delete pods that need you, ",
+    });
     let texts = [
         members.map(|pods| {
             let quorums = pods.0.iter().filter_map(|pod| pod.node?.quorum.as_deref());

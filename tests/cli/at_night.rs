@@ -1040,6 +1040,20 @@ fn a_pod_that_waits_for_the_disk_of_a_dead_node_cannot_wait() {
     }
 }
 
+/// The step of a pod that keeps a directory deletes it by hand, so NEVER leaves that one out.
+#[test]
+fn never_forbids_no_step_of_the_page() {
+    let nodes = node("ds01", false, "") + &node("ds02", true, "") + &node("ds03", true, "");
+    let path = "spec: {containers: [{name: main, volumeMounts: [{name: host, mountPath: /data}]}], \
+         volumes: [{name: host, hostPath: {path: /srv/data}}]}, owner: StatefulSet host";
+    let by_hand = nodes + &pod("ds01", "host-0", path);
+    let said = page(&by_hand, &[]);
+    assert!(!said.contains("NEVER force-delete"), "{said}");
+    let said = page(&(by_hand + &local("ds01", "db-0", "data-db-0")), &[]);
+    let never = "NEVER force-delete pods that need you except by a step above, strip a finalizer";
+    assert!(said.contains(never), "{said}");
+}
+
 /// Whether a StatefulSet has other Ready pods is not known of a file without one.
 #[test]
 fn sets_that_were_not_read_are_named() {
