@@ -565,16 +565,16 @@ impl<'a> Advice<'a> {
                     "pod" => kubectl.command(&["describe", kind, "-n", &waiting.namespace, name]),
                     _ => kubectl.command(&["describe", kind, name]),
                 });
+                // The first line of `explain` names what the pod waits for.
+                let why = match survey.waiting {
+                    Some(_) => format!("See what holds {}.", waiting.waits_for),
+                    None => format!("{waiting}."),
+                };
                 match name {
-                    None => {
-                        format!("{waiting}. Only if its data is lost for good, delete the PVC.")
-                    }
-                    Some(_) if survey.waiting.is_some() => {
-                        format!("See what holds {}:", waiting.waits_for)
-                    }
-                    Some(_) if nodes.0.is_empty() => format!("{waiting}."),
+                    None => format!("{why} Only if its data is lost for good, delete the PVC."),
+                    Some(_) if nodes.0.is_empty() => why,
                     Some(_) => {
-                        format!("{waiting}. Look at the console of {spot}, and bring it back.")
+                        format!("{why} Look at the console of {spot}, and bring it back.")
                     }
                 }
             }
@@ -920,7 +920,7 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let run = is_run.then(|| for_run(survey)).into_iter().flatten();
     // If the pod waits for another one, that one is shown.
     let waiting = survey.waiting.filter(|_| survey.shown().is_empty());
-    let waiting = waiting.map(|waiting| Advice::new(What::SeeWaiting(waiting), Vec::new(), None));
+    let waiting = waiting.map(|waiting| for_waiting(survey, waiting));
     let held = reach_asked(survey);
     let mut all = joined_up(nodes.chain(pods).chain(run).chain(waiting).chain(held));
     // Data is given up one pod at a time: a page has the command only if one pod needs it.
@@ -995,19 +995,7 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
                 };
                 Advice::new(what, Vec::new(), None)
             }
-            Stray::Pending(waiting) => {
-                // Only you can bring its volume back. What else is Ready of its workload is not read.
-                let (nodes, press) = match &waiting.waits_for {
-                    WaitsFor::Nodes { nodes } => {
-                        let nodes = nodes.iter().map(String::as_str);
-                        (nodes.collect(), Some(Press::Missed))
-                    }
-                    WaitsFor::Attachment { node, .. } => (vec![node.as_str()], Some(Press::Missed)),
-                    // The step about that pod says more.
-                    WaitsFor::Pod { .. } => (Vec::new(), None),
-                };
-                Advice::new(What::SeeWaiting(waiting), nodes, press)
-            }
+            Stray::Pending(waiting) => for_waiting(survey, waiting),
         });
     }
     all.extend(for_history(survey));
@@ -1033,6 +1021,25 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         all.push(advice);
     }
     all
+}
+
+/// Returns what to do about what a pod waits for. Only you can bring back the volume that a silent node has. What else is
+/// Ready of the pod's workload is not read.
+fn for_waiting<'a>(survey: &Survey<'a>, waiting: &'a Waiting) -> Advice<'a> {
+    let (nodes, press) = match &waiting.waits_for {
+        WaitsFor::Nodes { nodes } => {
+            let nodes = nodes.iter().map(String::as_str);
+            (nodes.collect(), Some(Press::Missed))
+        }
+        WaitsFor::Attachment { node, .. }
+            if survey.node(node).is_some_and(|node| node.state.is_some()) =>
+        {
+            (vec![node.as_str()], Some(Press::Missed))
+        }
+        // A kubelet that works detaches it, and the step about a pod says more.
+        WaitsFor::Attachment { .. } | WaitsFor::Pod { .. } => (Vec::new(), None),
+    };
+    Advice::new(What::SeeWaiting(waiting), nodes, press)
 }
 
 /// Returns the look at the first of nodes of which nobody knows whether they live.
