@@ -38,7 +38,7 @@ raw! {
 }
 
 /// The time of a renewal. Any program may write a year beyond the range of [`Timestamp`], which the API server
-/// prints as `-0001` or `10000`. It is treated as the latest time that there is, so that such a Lease does not
+/// prints as `-0001` or `65347`. It is treated as the latest time that there is, so that such a Lease does not
 /// make a list unreadable.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 struct RenewTime(Timestamp);
@@ -46,9 +46,9 @@ struct RenewTime(Timestamp);
 impl<'de> Deserialize<'de> for RenewTime {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
-        let is_beyond = ["9999-12-3", "10000-", "-"]
-            .iter()
-            .any(|it| text.starts_with(it));
+        let (year, _) = text.split_once('-').unwrap_or_default();
+        let is_long = year.len() > 4 && year.bytes().all(|digit| digit.is_ascii_digit());
+        let is_beyond = is_long || text.starts_with('-') || text.starts_with("9999-12-3");
         match text.parse() {
             Err(_) if is_beyond => Ok(Self(Timestamp::MAX)),
             parsed => parsed.map(Self).map_err(D::Error::custom),

@@ -269,13 +269,15 @@ pub fn kind_of_disk(is_of: [bool; 3]) -> Option<&'static str> {
 }
 
 impl Status {
-    /// Reports whether a kubelet has started the pod, or one of its containers.
+    /// Reports whether a kubelet has started the pod, or one of its containers. A pod that it rejected has a start time, and
+    /// no container.
     fn has_started(&self) -> bool {
         let mut containers = self
             .init_container_statuses
             .iter()
             .chain(&self.container_statuses);
-        self.start_time.is_some()
+        let is_rejected = self.phase == "Failed" && containers.clone().next().is_none();
+        self.start_time.is_some() && !is_rejected
             || containers.any(|it| it.state.running.is_some() || it.state.terminated.is_some())
     }
 
