@@ -365,6 +365,15 @@ impl Noted {
         });
         self.pods.sort_by_key(|pod| (!pod.moves_a_volume(), pod.at));
         let kept = self.pods.len().min(MAX_PODS);
+        if kept < self.pods.len() {
+            // The namespaces in turn, so that none drops what is of another.
+            let mut turns = BTreeMap::new();
+            self.pods.sort_by_cached_key(|pod| {
+                let turn = turns.entry(pod.namespace.clone()).or_insert(0_usize);
+                *turn += 1;
+                (!pod.moves_a_volume(), *turn)
+            });
+        }
         self.drop_pods(kept);
     }
 

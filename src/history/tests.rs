@@ -44,6 +44,23 @@ fn many(nodes: i32, rename: fn(&mut Reaped)) -> Notes {
     notes
 }
 
+/// The pods of a namespace that were deleted first drop no pod of another one from the note.
+#[test]
+fn no_namespace_drops_the_pods_of_another() {
+    let mut notes = Notes::new();
+    let node = node("0a1b2c3d-0000-4000-8000-000000000000", "machine");
+    let tenants = (0..MAX_PODS + 2).map(|number| pod(number, true));
+    let other = Reaped {
+        namespace: "victim".to_owned(),
+        at: at(1),
+        ..pod(MAX_PODS + 2, true)
+    };
+    let noted = begin(&mut notes, &node, at(0));
+    noted.add(tenants.chain([other]).collect());
+    assert_eq!((noted.pods.len(), noted.more), (MAX_PODS, 3));
+    assert!(noted.pods.iter().any(|pod| pod.namespace == "victim"));
+}
+
 fn bytes(notes: &Notes) -> usize {
     let texts = notes
         .iter()
