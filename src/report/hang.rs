@@ -106,13 +106,14 @@ impl<'a> Hang<'a> {
         if node.is_some_and(|node| node.ready != Ready::True) {
             return None;
         }
-        if pod.mirror {
-            return Some(Self::Other(HangCode::Static));
-        }
         let finalizer = pod.finalizers.first().map(|finalizer| Self::Finalizer {
             finalizer,
             by: pod.finalizers_set_by.get(finalizer),
         });
+        // Anyone may write the annotation; the kubelet ends a pod that has it and no file.
+        if pod.mirror && finalizer.is_none() {
+            return Some(Self::Other(HangCode::Static));
+        }
         let Some(node) = node else {
             let is_late = now.duration_since(deletion.deadline) >= HANGS;
             let is_held = is_late || pod.holding_finalizers(false).next().is_some();

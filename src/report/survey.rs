@@ -431,7 +431,9 @@ impl<'a> Survey<'a> {
 
     /// Lists the active pods that a pod controls, and that are deleted with it.
     pub fn owned_by(&self, pod: &PodView<'_>) -> Option<&'a Vec<String>> {
-        self.run.facts.owned_by_pods.get(&pod.judged.pod.uid)
+        let pod = &pod.judged.pod;
+        let owner = (pod.namespace.clone(), pod.uid.clone());
+        self.run.facts.owned_by_pods.get(&owner)
     }
 
     /// Returns the pod with what is foreseen, if Kubernetes has not evicted it yet.

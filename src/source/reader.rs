@@ -126,6 +126,7 @@ impl<'a, A: Api> Reader<'a, A> {
     /// Reads a list of pods. Fails if this account may not list pods.
     pub(super) async fn pods(&self, list: &PodsOf, is_not_ready: bool) -> Result<Pods> {
         let filter = &self.settings.namespaces;
+        let of_all = self.settings.all || self.about.is_file;
         let add = |pods: &mut Pods, raw: &RawPod| {
             let pod = &raw.facts;
             pods.shows.add(raw.shows);
@@ -137,7 +138,8 @@ impl<'a, A: Api> Reader<'a, A> {
             }
             // A pod without a namespace is reported as a pod that cannot be judged.
             let matches = pod.namespace.is_empty() || filter.matches(&pod.namespace);
-            if matches && raw.may_wait() {
+            // Only a report on everything names them.
+            if of_all && matches && raw.may_wait() {
                 pods.waiting.add(pod.clone());
             }
             if matches && pod.deletion.is_some() {

@@ -30,7 +30,8 @@ impl<A: Api> Gathering<'_, A> {
                 let pod = Some(&pod.facts).filter(|pod| pod.is_active() && pod.made_by("Pod", ""));
                 owned.extend(pod.and_then(|pod| {
                     let owner = pod.controller.as_ref()?;
-                    Some((owner.uid.clone(), pod.name.clone()))
+                    let owner = (pod.namespace.clone(), owner.uid.clone());
+                    Some((owner, pod.name.clone()))
                 }));
             };
             let pods = reader.api.each(Of::All, add_owned).await;

@@ -1054,6 +1054,21 @@ fn never_forbids_no_step_of_the_page() {
     assert!(said.contains(never), "{said}");
 }
 
+/// Anyone may write the annotation of a static pod's copy. What a page says of it is not to be pasted for a pod that a finalizer holds.
+#[test]
+fn a_finalizer_is_said_of_a_pod_that_claims_to_be_static() {
+    let claims =
+        "metadata: {annotations: {kubernetes.io/config.mirror: x}, finalizers: [example.com/mine]}";
+    let ready = node("ds02", true, "") + &node("ds03", true, "");
+    let state = ready
+        + &format!(
+            "Pod impala/kube-apiserver-ds02: {{node: ds02, grace: 0, overdue: 1200, {claims}}}\n"
+        );
+    let said = page(&state, &["--all"]);
+    assert!(said.contains("see who set the finalizer"), "{said}");
+    assert!(!said.contains("/etc/kubernetes/manifests"), "{said}");
+}
+
 /// Whether a StatefulSet has other Ready pods is not known of a file without one.
 #[test]
 fn sets_that_were_not_read_are_named() {
