@@ -242,6 +242,14 @@ impl<'a> Advice<'a> {
         Self::new(What::DoTheRest { urgent, others }, Vec::new(), press)
     }
 
+    /// Returns the namespace that it is about; `None` if it is about several, or about nodes.
+    pub fn namespace(&self) -> Option<&'a str> {
+        match self.what {
+            What::SeeWaiting(waiting) => Some(&waiting.namespace),
+            _ => self.pods.namespace(),
+        }
+    }
+
     /// Reports how soon it is to be done.
     pub fn when(&self) -> When {
         self.press.map_or(When::Later, |_| When::Now)
@@ -451,7 +459,7 @@ impl<'a> Advice<'a> {
                     String::new()
                 };
                 format!(
-                    "{find}On {node}, these can have run beside their replacements: {pods}. Let each owner check the data (logs, the application's own check), and keep the backups from before {since}. If you find two writers, stop the application before it writes again."
+                    "{find}Let each owner check the data (logs, the application's own check), and keep the backups from before {since}. If you find two writers, stop the application before it writes again. On {node}, these can have run beside their replacements: {pods}."
                 )
             }
             What::NotDeleted { code, why } => {
@@ -1120,7 +1128,7 @@ fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
             pods: match &pods[..] {
                 [] => "pods that the run which deleted them could not name".to_owned(),
                 pods => listed(
-                    &in_turn(pods.to_vec(), NAMES, |pod| Some(&pod.namespace)),
+                    &in_turn(pods.to_vec(), 0, |pod| Some(&pod.namespace)),
                     NAMES,
                 ),
             },

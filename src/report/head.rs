@@ -517,7 +517,12 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         };
         // No run deletes or has deleted what can have two writers.
         let is_calm = |node: &NodeView<'_>| {
-            !node.was_acted_on && !node.was_acted_on_earlier && node.volumes == Volumes::Stay
+            let mut pods = node.pods.iter().map(|place| &survey.pods[*place]);
+            let is_read = pods.all(|pod| pod.code() != ReasonCode::FactsUnread);
+            is_read
+                && !node.was_acted_on
+                && !node.was_acted_on_earlier
+                && node.volumes == Volumes::Stay
         };
         let calm = survey
             .select(|pod| pod.is_on_dead_machine() && survey.node_of(pod).is_some_and(is_calm));

@@ -100,7 +100,7 @@ fn about(survey: &Survey<'_>, exit: Exit) -> String {
 pub fn steps(survey: &Survey<'_>, all: &[Advice<'_>]) -> Vec<Step> {
     let most = if all.len() > STEPS { STEPS - 1 } else { STEPS };
     let places = (0..all.len()).collect();
-    let mut shown = in_turn(places, STEPS, |place| all[*place].pods.namespace());
+    let mut shown = in_turn(places, STEPS, |place| all[*place].namespace());
     shown.sort_by_key(|place| all[*place].when() == When::Later);
     let left_over = shown.split_off(most.min(shown.len()));
     shown.sort_unstable();
@@ -260,6 +260,7 @@ fn afterwards(survey: &Survey<'_>) -> Section {
     let texts = notes
         .map(|(note, pods)| format!("{}: {note}", Pods(pods)))
         .sorted();
+    let texts = at_most(texts.collect(), NAMES);
     Section::of_texts(Kind::List, "AFTERWARDS", Tone::Plain, texts)
 }
 

@@ -296,6 +296,32 @@ fn no_namespace_hides_the_pods_of_another() {
     assert!(held.contains("victim/db-0 and 59 more pods"), "{held}");
 }
 
+/// Pods of a tenant that have not started, or whose authors wrote notes, hide nothing of another.
+#[test]
+fn what_waits_and_what_is_noted_hides_nothing_of_others() {
+    let mut state = json!({"Node ds05": {"ready": "True"}, "Node ds06": {}, "Namespace tenant": {}, "Namespace victim": {},
+        "PersistentVolumeClaim tenant/lv": {"volume": "lv"},
+        "PersistentVolume lv": {"claim": "tenant/lv", "on": "ds06", "spec": {"local": {"path": "/d"}}},
+        "Pod victim/db-0": {"metadata": {"finalizers": ["example.org/held"]}}});
+    for number in 0..40 {
+        state[format!("Pod tenant/wait-{number}")] =
+            json!({"node": null, "grace": null, "phase": "Pending", "uses": "lv"});
+        let note = json!({"pod-reaper.io/after-reap": format!("note {number}")});
+        state[format!("Pod tenant/p-{number}")] = json!({"metadata": {"annotations": note}});
+    }
+    let run = reaper(&["--snapshot=-", "--now", NOW, "--log-level=off", "--all"]);
+    let page = run
+        .input(list(objects(&state)).to_string())
+        .run()
+        .exits(0)
+        .out;
+    let (_, now) = page.split_once("\nNOW").expect("steps");
+    let (now, _) = now.split_once("\nNEVER").expect("what never to do");
+    assert!(now.contains("victim/db-0 is held by finalizer"), "{page}");
+    assert!(page.contains("more (names: --output=json)"), "{page}");
+    assert_eq!(page.matches("note ").count(), 30, "{page}");
+}
+
 /// The policy of the page allows only its own script. A name that looks like markup is text all the same.
 #[test]
 fn a_name_that_looks_like_markup_shows_as_text() {
