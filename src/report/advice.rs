@@ -407,14 +407,15 @@ impl<'a> Advice<'a> {
                 to_see(nodes, &spot, *volumes, *needs)
             }
             What::SwitchOn { is_off } => {
-                let [was, it, its] = match nodes.0.len() {
-                    1 => ["was", "it", "its disk"],
-                    _ => ["were", "them", "their disks"],
+                let [it, its] = match nodes.0.len() {
+                    1 => ["it", "its disk"],
+                    _ => ["them", "their disks"],
                 };
                 let on = if *is_off {
                     format!("Switch {nodes} on again")
                 } else {
-                    format!("Once {nodes} {was} off, switch {it} on again")
+                    let are = nodes.are("is", "are");
+                    format!("If {are} off, confirm that, and then switch {it} on again")
                 };
                 let need = pods.verb("needs", "need");
                 format!("{on}: {pods} {need} {its}. Discard nothing tonight.")
@@ -688,25 +689,23 @@ impl<'a> Advice<'a> {
                 Needs { mark: true, .. } => ", and confirm",
                 _ => "",
             };
-            let fails = if needs.disk && !needs.mark {
+            let fails = if needs.disk {
                 "reboot it (systemctl reboot)".to_owned()
             } else {
                 format!("shut it down (systemctl poweroff){then}")
             };
-            let frozen = if moves {
-                let cloud = if needs.disk {
-                    " Reset a cloud instance instead: a stop erases its instance store."
-                } else {
-                    ""
-                };
-                format!(
-                    "POWER IT OFF, and confirm.{cloud} Otherwise two machines can write, unless the storage prevents it."
-                )
-            } else if needs.disk && !needs.mark {
-                "reset it (stopping and starting a cloud instance erases its instance store)."
-                    .to_owned()
+            let frozen = match (needs.disk, moves) {
+                (true, _) => {
+                    "reset it (stopping and starting a cloud instance erases its instance store)."
+                        .to_owned()
+                }
+                (false, true) => "POWER IT OFF, and confirm.".to_owned(),
+                (false, false) => format!("power it off{then}."),
+            };
+            let otherwise = if moves {
+                " Otherwise two machines can write, unless the storage prevents it."
             } else {
-                format!("power it off{then}.")
+                ""
             };
             cases = vec![
                 Case::new("Boots", boots),
@@ -716,7 +715,7 @@ impl<'a> Advice<'a> {
                         "restart the kubelet. If its node is not Ready 2 minutes later: {fails}."
                     ),
                 ),
-                Case::new("Frozen", frozen),
+                Case::new("Frozen", frozen + otherwise),
             ];
         }
         cases.push(off);
@@ -929,7 +928,7 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     // If the pod waits for another one, that one is shown.
     let waiting = survey.waiting.filter(|_| survey.shown().is_empty());
     let waiting = waiting.map(|waiting| for_waiting(survey, waiting));
-    let held = reach_asked(survey);
+    let held = reach_asked(survey).into_iter().chain(make_room(survey));
     let mut all = joined_up(nodes.chain(pods).chain(run).chain(waiting).chain(held));
     // Data is given up one pod at a time: a page has the command only if one pod needs it.
     let given_up = all.iter().filter(|advice| advice.gives_up());
@@ -1020,14 +1019,6 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     for nodes in reached {
         all.push(reach(survey, nodes));
     }
-    if let Some(pods) = survey.with_code(ReasonCode::NoRoom) {
-        let mut advice = Advice::of_pods(What::MakeRoom, pods.0, Some(Press::Unsure));
-        // The others have to be off, as their own step says.
-        let stays = |node: &NodeView<'_>| node.volumes == Volumes::Stay;
-        let nodes = &mut advice.nodes.0;
-        nodes.retain(|name| survey.node(name).is_some_and(stays));
-        all.push(advice);
-    }
     all
 }
 
@@ -1071,6 +1062,19 @@ fn reach_asked<'a>(survey: &Survey<'a>) -> Option<Advice<'a>> {
     let is_alive = matches!(node.state, Some(State::Alive(_)));
     let is_down = survey.machines_down().contains(&node.name);
     (is_unsure && is_down && !is_alive).then(|| reach(survey, vec![node.name]))
+}
+
+/// Returns what lets pods start elsewhere. Nodes that have a look of their own have to be off before.
+fn make_room<'a>(survey: &'a Survey<'a>) -> Option<Advice<'a>> {
+    let pods = survey.with_code(ReasonCode::NoRoom)?;
+    let mut advice = Advice::of_pods(What::MakeRoom, pods.0, Some(Press::Unsure));
+    let has_no_look = |node: &NodeView<'_>| {
+        let mut pods = node.pods.iter().map(|place| &survey.pods[*place]);
+        node.volumes == Volumes::Stay && !pods.any(|pod| pod.wants_node_off() || pod.returns)
+    };
+    let nodes = &mut advice.nodes.0;
+    nodes.retain(|name| survey.node(name).is_some_and(has_no_look));
+    Some(advice)
 }
 
 /// Lists what to do about what earlier runs did.
@@ -1226,8 +1230,10 @@ fn for_node<'a>(survey: &'a Survey<'a>, place: usize, pods: &[&'a PodView<'a>]) 
         may_end || pod.asks().contains(&ReasonCode::SharedDisk)
     };
     let for_mark = pods.iter().filter(asks_for_mark).copied().collect_vec();
+    // A question is about one of the pods on the node.
+    let all_there = node.pods.iter().map(|place| &survey.pods[*place]);
     let needs = Needs {
-        disk: has_data,
+        disk: all_there.clone().any(|pod| pod.returns),
         history_alone: !wants_off,
         mark: node.volumes != Volumes::Stay || !for_mark.is_empty(),
     };
@@ -1244,11 +1250,12 @@ fn for_node<'a>(survey: &'a Survey<'a>, place: usize, pods: &[&'a PodView<'a>]) 
             ..advice(What::SeeMachine { volumes, needs }, press)
         }),
     };
-    if let Some(quorum) = node.quorum().filter(|quorum| quorum.has_no_spare()) {
-        let press = look.as_ref().and_then(|look| look.press);
-        all.push(advice(What::AskMembers(quorum), press));
+    if let Some(look) = look {
+        if let Some(quorum) = node.quorum().filter(|quorum| quorum.has_no_spare()) {
+            all.push(advice(What::AskMembers(quorum), look.press));
+        }
+        all.push(look);
     }
-    all.extend(look);
     all
 }
 
@@ -1476,7 +1483,7 @@ fn spot(name: &str, known: Option<&NodeFacts>) -> String {
 fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> String {
     let whose = if nodes.0.len() == 1 { "its" } else { "their" };
     let can_write = format!(
-        "other nodes can use {whose} volumes, and two machines can write to them, unless the storage prevents it."
+        "other nodes can use {whose} volumes: if {nodes} still runs, two machines can write to them, unless the storage prevents it."
     );
     let by = match volumes {
         Volumes::MoveAt(at) => format!(" before {}", clock(at)),

@@ -168,7 +168,14 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
     let heard = time(survey, nodes, |node| Some(node.last_heard.as_ref()?.at));
     let silent = heard.map_or_else(|| since.clone(), |time| format!(", silent {time}"));
     let before = deadline(survey, nodes).map(|at| format!("ACT BEFORE {}", clock(at)));
-    let act = prefixed(": ", act_now(survey, nodes).or(before));
+    let moved = |node: &&NodeView<'_>| {
+        node.is_suspect() && matches!(node.volumes, Volumes::MovedAt(_) | Volumes::MayHaveMoved)
+    };
+    let see = nodes.iter().any(moved).then(|| match nodes.len() {
+        1 => "SEE THAT IT IS OFF".to_owned(),
+        _ => "SEE THAT THEY ARE OFF".to_owned(),
+    });
+    let act = prefixed(": ", act_now(survey, nodes).or(before).or(see));
     let (who, are) = match nodes {
         [node] => (node.name.to_owned(), "IS"),
         few if few.len() <= NAMED => (few.iter().map(|node| node.name).join(", "), "ARE"),
