@@ -7,7 +7,7 @@ use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Effect, Limits, PodContext, Policy, Reason, ReasonCode, Tie, Verdict, is_attached, unread_facts,
+    Effect, Limits, PodContext, Policy, Reason, ReasonCode, Verdict, is_attached, unread_facts,
 };
 use crate::{
     facts::{
@@ -120,25 +120,10 @@ impl Judged {
         self.storage.as_ref()?.claim(name)
     }
 
-    /// Reports whether the rules about storage were asked about the pod. They were not if time alone keeps
-    /// it, except by a PVC that was given up.
-    pub fn by_storage(&self) -> bool {
-        let is_given_up = |tie: &Tie| tie.given_up_from().is_some();
-        let waits = self.foreseen.is_some() && !self.reason.ties.iter().any(is_given_up);
-        self.storage.is_some() && !waits
-    }
-
     /// Returns the moment from which on a run will reap the pod; `None` if it waits for more than time.
     pub fn reaped_from(&self) -> Option<Timestamp> {
         let foreseen = self.foreseen.as_ref();
         Some(foreseen.filter(|it| it.verdict() == Verdict::Reap)?.at)
-    }
-
-    /// Returns the moment until which the pod waits for time to pass, whatever follows.
-    pub fn waits_until(&self) -> Option<Timestamp> {
-        let foreseen = self.foreseen.as_ref();
-        let foreseen = foreseen.filter(|_| self.verdict() == Verdict::Wait);
-        Some(foreseen?.at)
     }
 
     /// Reports whether it lacks room, now or once time alone no longer keeps it.
