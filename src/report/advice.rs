@@ -436,10 +436,7 @@ impl<'a> Advice<'a> {
                     kubeconfig: Some(format!("{cluster}.kubeconfig").into()),
                     context: None,
                 };
-                let all = pods.0.iter();
-                let mut namespaces = all.map(|pod| pod.judged.pod.namespace.as_str());
-                let namespace = namespaces.all_equal_value().ok();
-                command = namespace.map(|namespace| {
+                command = pods.namespace().map(|namespace| {
                     there.command(&["get", "pods", "-n", namespace, "-o", "wide"])
                 });
                 format!(

@@ -98,7 +98,7 @@ pub fn headline(survey: &Survey<'_>) -> String {
             .as_ref()
             .map(|names| format!("IF {names} HAD DIED:")),
     );
-    for node in survey.came_back() {
+    for node in survey.history.needing_you() {
         let name = &node.noted.node;
         said.push(match node.now.state {
             NodeState::AnotherMachine => format!("ANOTHER MACHINE HAS THE NAME {name}."),
@@ -488,7 +488,7 @@ fn deleted_with_volumes(survey: &Survey<'_>, node: &RememberedNode) -> Option<St
 pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let mut texts = Vec::new();
     // The boot ID of the node, and the time of its Ready condition.
-    for node in survey.came_back() {
+    for node in survey.history.needing_you() {
         let (name, until) = (&node.noted.node, ready_since(survey, node, " until about "));
         let ran = match node.now.state {
             NodeState::AnotherMachine => format!("still run on the machine that was {name} before"),

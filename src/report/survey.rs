@@ -18,7 +18,7 @@ use crate::{
         NodeFacts, Place, PodFacts, Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded,
         Unread, VolumeFacts, Waiting, Zone,
     },
-    history::{History, Noted, Reaped, RememberedNode, RememberedSet},
+    history::{History, Noted, Reaped, RememberedSet},
     judge::{
         Effect, Evaluation, Foreseen, Judged, Limit, Note, PodContext, Policy, Reason, ReasonCode,
         Tie, TieKind, Verdict, is_attached,
@@ -375,11 +375,6 @@ impl<'a> Survey<'a> {
             .iter()
             .filter(|node| node.known.as_ref().is_some_and(is_down));
         machines.map(|node| node.name).collect()
-    }
-
-    /// Lists the nodes whose return needs you.
-    pub fn came_back(&self) -> impl Iterator<Item = &'a RememberedNode> {
-        self.history.nodes.iter().filter(|node| node.needs_you())
     }
 
     /// Lists the `StatefulSets` of pods that earlier runs deleted on nodes that are down, that are known not to be Ready
