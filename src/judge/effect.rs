@@ -12,7 +12,7 @@ codes! {
         /// Its controller waits for the delete, or its replacement for a volume.
         Restart = "restart elsewhere",
         /// Its controller did not wait for the delete, or nothing wants it again.
-        Leftover = "leftovers" => "(nothing waits for their delete)",
+        Leftover = "leftovers",
         /// It has no owner.
         GoneForGood = "gone for good" => "(no owner starts them again)",
         /// Its owner is no controller.

@@ -36,7 +36,7 @@ codes! {
         /// Its node became Ready after the request.
         Returned = "node-returned" => "Its node became Ready again after the deletion was requested: its kubelet can have lost the pod.",
         /// A finalizer.
-        Finalizer = "finalizer" => "A finalizer holds it: a controller has work to do first.",
+        Finalizer = "finalizer",
         /// The garbage collector.
         NodeGone = "garbage-collector" => "Its node no longer exists, and the pod garbage collector has not removed the pod.",
         /// The program behind a leaf node.
@@ -44,7 +44,7 @@ codes! {
         /// A static pod.
         Static = "static-pod" => "It mirrors a static pod, which ends only if its file on the node goes.",
         /// Not yet.
-        Ending = "ending" => "Its time to end is not over.",
+        Ending = "ending",
     }
 }
 
