@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use serde::{Serialize, Serializer};
 
 /// The exit codes, by severity. If several apply, the most severe is used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Everything was done, or nothing was stuck.
-    #[default]
     Done,
     /// Something could not be deleted, verified, read or reported.
     Incomplete,

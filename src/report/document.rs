@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// A report for people. Every writer shows all of it, in this order.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// The title of a page: a few words.
     pub title: String,
@@ -21,7 +21,7 @@ pub struct Document {
 }
 
 /// A heading with what stands under it.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Section {
     /// What the section is for.
     pub kind: Kind,
@@ -82,10 +82,8 @@ entry! {
 
 codes! {
     /// The kinds of sections. Writers separate them.
-    #[derive(Default)]
     pub enum Kind {
         /// What is wrong, what was done, and what happens next.
-        #[default]
         Head = "head",
         /// What to do, and what never to do.
         Steps = "steps",
@@ -98,10 +96,8 @@ codes! {
 
 codes! {
     /// How much a section matters, which decides its color.
-    #[derive(Default)]
     pub enum Tone {
         /// It is normal text.
-        #[default]
         Plain = "plain",
         /// It explains.
         Quiet = "quiet",
