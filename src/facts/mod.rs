@@ -27,8 +27,8 @@ pub use self::node::{
     Zone, not_ready_since,
 };
 pub use self::pod::{
-    Containers, Deletion, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf, REPLACED_EARLY,
-    is_held_until_the_end,
+    Containers, Deletion, FOREGROUND, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf,
+    REPLACED_EARLY, is_held_until_the_end,
 };
 use crate::{codes::entry, words::Foreign};
 

@@ -88,6 +88,11 @@ impl NodeFacts {
         not_ready_since(self.ready_since, self.tainted_since, now)
     }
 
+    /// Reports whether it is a machine that is not Ready.
+    pub fn is_machine_down(&self) -> bool {
+        self.ready != Ready::True && self.leaf.is_none()
+    }
+
     pub fn last_heard(&self) -> Option<&Heartbeat> {
         self.heard.iter().max_by_key(|heard| heard.at)
     }

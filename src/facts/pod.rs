@@ -137,7 +137,7 @@ pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 /// The finalizer of a deletion in the foreground. A delete with the propagation policy `Background`, such as a run's,
 /// takes it off (`deletionFinalizersForGarbageCollection` of the API server). One without a policy, such as the pod
 /// garbage collector's, leaves it.
-const FOREGROUND: &str = "foregroundDeletion";
+pub const FOREGROUND: &str = "foregroundDeletion";
 
 /// The finalizers that their controllers take off once the pod has ended. No kubelet says so of a dead machine, but the pod
 /// garbage collector sets the phase to `Failed` before it deletes (`markFailedAndDeletePod`).
@@ -179,6 +179,12 @@ impl PodFacts {
 
     pub fn deletion_requested(&self) -> Option<Timestamp> {
         self.deletion?.requested()
+    }
+
+    /// Reports whether it uses a PVC. One of a pod whose PVCs are not known may.
+    pub fn uses_claims(&self) -> bool {
+        let names = self.claim_names.as_ref();
+        names.map_or(true, |names| !names.is_empty())
     }
 
     /// Returns the deletion deadline. For a pod that is not Terminating, it is the last possible

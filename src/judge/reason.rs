@@ -118,6 +118,13 @@ reasons! {
         "A run deletes at most --max-deletes pods, and others were overdue for longer.";
 }
 
+impl ReasonCode {
+    /// Reports whether the machine of such a pod is alive, or can be a needed member of the datastore.
+    pub fn is_of_live_machine(self) -> bool {
+        [Self::KubeletAlive, Self::EtcdMember].contains(&self)
+    }
+}
+
 /// The reason of a pod's verdict. Its `Display` is the sentence.
 #[derive(Debug, Clone, PartialEq, Display)]
 #[display("{cause}{}", of_the_cut(*grace_cut))]

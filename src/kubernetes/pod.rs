@@ -758,11 +758,6 @@ impl RawPod {
         }
     }
 
-    pub fn uses_claims(&self) -> bool {
-        let names = self.facts.claim_names.as_ref();
-        names.map_or(true, |names| !names.is_empty())
-    }
-
     /// Reports whether the pod has not started, and may wait for a volume.
     pub fn may_wait(&self) -> bool {
         let pod = &self.facts;

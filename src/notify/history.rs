@@ -114,10 +114,9 @@ pub async fn after(
                 }
             }
         }
-        let is_down = |node: &&NodeFacts| node.ready != Ready::True && node.leaf.is_none();
         let tainted = run.facts.known_nodes().filter(|node| node.out_of_service);
         tainted
-            .filter(is_down)
+            .filter(|node| node.is_machine_down())
             .for_each(|node| history::note_taint(notes, node, at));
         for (uid, node) in &run.history.tainted {
             match node {

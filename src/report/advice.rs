@@ -1295,7 +1295,7 @@ fn for_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> 
     }
     let is_said_of_node = pod.wants_node_off()
         && survey.node_of(pod).is_some_and(NodeView::is_suspect)
-        || [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&pod.fate_code);
+        || pod.fate_code.is_of_live_machine();
     if all.is_empty() && !pod.asks().is_empty() && !is_said_of_node {
         all.push((What::SeeWhy(pod.fate_code), missed));
     }
@@ -1391,9 +1391,7 @@ fn discards(survey: &Survey<'_>, pod: &PodView<'_>, claim: &str) -> Option<Strin
 
 /// Says what must not be done to these pods and their nodes.
 pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
-    let is_alive = |pod: &PodView<'_>| {
-        [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&pod.code())
-    };
+    let is_alive = |pod: &PodView<'_>| pod.code().is_of_live_machine();
     let needs_you = |pod: &PodView<'_>| pod.fate == Verdict::Manual && !is_alive(pod);
     // The steps for these reasons delete the pod by hand.
     let is_kept = |pod: &PodView<'_>| {

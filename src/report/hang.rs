@@ -14,15 +14,15 @@ use super::{
 };
 use crate::{
     codes::codes,
-    facts::{ClusterFacts, Distribution, HANGS, JOB_TRACKING, NodeFacts, PodFacts, Ready},
+    facts::{
+        ClusterFacts, Distribution, FOREGROUND, HANGS, JOB_TRACKING, NodeFacts, PodFacts, Ready,
+    },
     selector::Target,
     words::{Foreign, prefixed},
 };
 
 /// How long a kubelet may take to end a pod once its grace period is over.
 const KILL_TIME: SignedDuration = SignedDuration::from_mins(2);
-/// The finalizer of a deletion in the foreground.
-const FOREGROUND: &str = "foregroundDeletion";
 
 codes! {
     /// Why a Terminating pod is still there although its node is Ready, or is gone; the worst first.

@@ -369,11 +369,10 @@ impl<'a> Survey<'a> {
 
     /// Lists the names of the machines that are not Ready.
     pub fn machines_down(&self) -> Vec<&'a str> {
-        let is_down = |node: &&NodeFacts| node.ready != Ready::True && node.leaf.is_none();
         let machines = self
             .nodes
             .iter()
-            .filter(|node| node.known.as_ref().is_some_and(is_down));
+            .filter(|node| node.known.is_some_and(NodeFacts::is_machine_down));
         machines.map(|node| node.name).collect()
     }
 
@@ -743,7 +742,7 @@ impl<'a> PodView<'a> {
 
     /// Reports whether its workload has no other Ready pod, or at most half, or that is not known.
     pub fn is_missed(&self) -> bool {
-        let is_known = self.judged.storage.is_some() || !self.uses_claims();
+        let is_known = self.judged.storage.is_some() || !self.judged.pod.uses_claims();
         let is_replaced = self.effect == Effect::Leftover && is_known;
         self.damage != Damage::ManyReady && !is_replaced
     }
@@ -751,7 +750,7 @@ impl<'a> PodView<'a> {
     /// Returns what can happen to its data; `None` if nothing is known to.
     pub fn risk(&self, survey: &Survey<'_>) -> Option<Risk> {
         let (now, policy) = (survey.now, &survey.settings.policy);
-        let is_live = [ReasonCode::KubeletAlive, ReasonCode::EtcdMember].contains(&self.fate_code);
+        let is_live = self.fate_code.is_of_live_machine();
         let asks = |code| self.fate == Verdict::Manual && self.reason.asks.contains(&code);
         let is_off =
             |node: &NodeFacts| node.ready == Ready::True || node.fenced(now, policy).is_some();
@@ -775,7 +774,7 @@ impl<'a> PodView<'a> {
             SecondWriter::AtTheDelete if moves => Some(Risk::Shared),
             SecondWriter::AfterSixMinutes if moves => Some(Risk::Attached),
             _ if is_left => None,
-            _ if is_unread && self.uses_claims() => Some(Risk::ClaimsUnread),
+            _ if is_unread && self.judged.pod.uses_claims() => Some(Risk::ClaimsUnread),
             _ if self.effect == Effect::Leftover => None,
             _ => match self.damage {
                 Damage::NoOtherReady | Damage::FewReady => Some(Risk::FewReady),
@@ -783,12 +782,6 @@ impl<'a> PodView<'a> {
                 Damage::ManyReady => None,
             },
         }
-    }
-
-    /// Reports whether it uses a PVC. One of a pod whose PVCs are not known may.
-    fn uses_claims(&self) -> bool {
-        let names = self.judged.pod.claim_names.as_ref();
-        names.map_or(true, |all| !all.is_empty())
     }
 
     /// Reports whether the pod needs you because its data is, or may be, on its node.
@@ -805,8 +798,7 @@ impl<'a> PodView<'a> {
 
     /// Reports whether its node is a machine that is not Ready.
     pub fn is_on_dead_machine(&self) -> bool {
-        let is_dead = |node: &NodeFacts| node.ready != Ready::True && node.leaf.is_none();
-        self.node.is_some_and(is_dead)
+        self.node.is_some_and(NodeFacts::is_machine_down)
     }
 
     /// Returns until when the volume of a PVC that was given up can be kept.
@@ -941,7 +933,7 @@ fn may_taint<'p, 'a: 'p>(
 /// Lists the pods that Kubernetes never evicts from a dead machine, since they tolerate its state. Static pods and pods of
 /// a `DaemonSet` belong to their node.
 fn not_evicted<'a>(node: &NodeFacts, active: &[&'a PodFacts]) -> Vec<&'a PodFacts> {
-    if node.ready == Ready::True || node.leaf.is_some() {
+    if !node.is_machine_down() {
         return Vec::new();
     }
     let stays = |pod: &&PodFacts| {

@@ -490,12 +490,12 @@ impl Saved {
             return Vec::new();
         }
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
-        let uses_claims = self.all().any(RawPod::uses_claims);
+        let uses_claims = self.all().any(|pod: &RawPod| pod.facts.uses_claims());
         let has_disks = self.all::<RawVolume>().any(RawVolume::may_be_disk);
         let may_attach = self.all().any(RawVolume::may_be_attached);
         let of_set = |pod: &RawPod| {
             let is_deleted = pod.facts.deletion.is_some();
-            is_deleted && pod.uses_claims() && pod.facts.stateful_set().is_some()
+            is_deleted && pod.facts.uses_claims() && pod.facts.stateful_set().is_some()
         };
         let of_sets = self.all().any(of_set);
         // Without -A, kubectl saves the pods of one namespace only, but still saves all namespaces.
