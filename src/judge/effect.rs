@@ -13,10 +13,10 @@ codes! {
         Restart = "restart elsewhere",
         /// Its controller did not wait for the delete, or nothing wants it again.
         Leftover = "leftovers",
-        /// It has no owner.
+        /// It has no owner, and is no orphan of a `StatefulSet`.
         GoneForGood = "gone for good" => "(no owner starts them again)",
-        /// Its owner is no controller.
-        UpToOwner = "up to their owners" => "(an owner that is no controller)",
+        /// Its owner is no controller, or its `StatefulSet` was deleted without it and may come back.
+        UpToOwner = "up to their owners" => "(an owner that is no controller, or a StatefulSet that was deleted without its pods)",
     }
 }
 
