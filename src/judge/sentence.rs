@@ -12,7 +12,7 @@ use crate::{
         AffinityTerm, ClaimFacts, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, Place, Read,
         SignBy, Skip,
     },
-    words::{Foreign, about, human_duration, joined},
+    words::{Foreign, human_duration, joined},
 };
 
 /// Why two machines could write to a disk.
@@ -238,8 +238,8 @@ pub(super) fn last_heartbeat(last: Option<&Heartbeat>, now: Timestamp) -> String
     let Some(last) = last else {
         return "No heartbeat of its machine is known.".to_owned();
     };
-    let when = heard(&last.no_later_than(now), now);
-    format!("The last heartbeat of its machine was {when}.")
+    let last = reported(&last.no_later_than(now), now);
+    format!("The last heartbeat of its machine: {last}.")
 }
 
 /// Formats a heartbeat with its age: "its kubelet renewed its lease 4s ago".
@@ -259,11 +259,6 @@ pub fn reported(Heartbeat { by, at, what }: &Heartbeat, now: Timestamp) -> Strin
         (SignBy::Kubelet, _) => "its kubelet reports that itself".to_owned(),
         (by, _) => format!("{by} reported {age} ago"),
     }
-}
-
-/// Formats the age and the source of a heartbeat: "4s ago (lease)".
-pub fn heard(Heartbeat { by, at, .. }: &Heartbeat, now: Timestamp) -> String {
-    format!("{} ago ({by})", about(now.duration_since(*at)))
 }
 
 /// Formats the sentence about a needed fact that could not be read; `what` names the fact and the
