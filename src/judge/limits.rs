@@ -23,7 +23,7 @@ use crate::{
 pub const MAX_NODES_IGNORED: usize = 2;
 
 /// Nodes whose kubelets fell silent within this time of each other failed together.
-const TOGETHER: SignedDuration = SignedDuration::from_mins(2);
+pub const TOGETHER: SignedDuration = SignedDuration::from_mins(2);
 /// The most taints that a sentence names.
 const MAX_TAINTS_NAMED: usize = 3;
 

@@ -8,13 +8,11 @@ use jiff::Timestamp;
 use super::{
     NAMED, NAMES,
     advice::{Pods, clock, in_turn},
-    survey::{
-        Damage, NodeView, PodView, Risk, SecondWriter, State, Survey, TOGETHER, Volumes, full_name,
-    },
+    survey::{Damage, NodeView, PodView, Risk, SecondWriter, State, Survey, Volumes, full_name},
 };
 use crate::{
     history::{CONFIG_MAP, NodeState, RememberedNode},
-    judge::{Effect, Limit, ReasonCode, Verdict, kubelet_reports, reported},
+    judge::{Effect, Limit, ReasonCode, TOGETHER, Verdict, kubelet_reports, reported},
     outcome::{OutcomeCode, Trace},
     settings::Mode,
     words::{Foreign, about, counted, joined, listed, prefixed},

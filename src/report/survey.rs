@@ -31,9 +31,7 @@ use crate::{
 
 /// The time after which Kubernetes detaches a volume from a dead node (`maxWaitForUnmountDuration`).
 const DETACH_TIME_LIMIT: SignedDuration = SignedDuration::from_mins(6);
-/// Nodes that fail within this time of each other fail together. The node controller may notice one
-/// node up to 15 s before another.
-pub const TOGETHER: SignedDuration = SignedDuration::from_mins(1);
+
 /// A run, with each node and pod looked at.
 pub struct Survey<'a> {
     pub settings: &'a Settings,
