@@ -11,7 +11,7 @@ pub enum Exit {
     Done,
     /// Something could not be deleted, verified, read or reported.
     Incomplete,
-    /// A limit other than the cap held at least one pod.
+    /// A limit held at least one pod, and it is neither the cap nor an unread fact.
     Held,
     /// Something cannot wait until working hours, and `--exit-on-manual` is set. Nothing else that a run found hides that.
     Manual,

@@ -114,7 +114,7 @@ Exit codes (the first that applies: 2, 1, 5, 4, 3):
      required, a file that is no saved state
   2  wrong usage, a missing file or context, a broken kubeconfig, or neither --yes nor a terminal
   3  finished, but something could not be deleted, verified, read or reported
-  4  a limit other than --max-deletes held at least one pod
+  4  a limit held at least one pod (--max-deletes does not count, and an unread fact gives 3)
   5  with --exit-on-manual: something cannot wait until working hours";
 
 impl Cli {
