@@ -4,8 +4,7 @@
 //! Data flows one way. [`source`] gathers facts and pods. [`judge`] gives each pod a verdict,
 //! and turns the verdicts into a plan by the limits of the run. [`reap`] carries the plan out. [`report`]
 //! describes the result, and [`notify`] passes it on. [`run`] is this sequence, readable from top
-//! to bottom. [`explain`] reports what a run would decide, by the same rules. No module uses one
-//! that uses it.
+//! to bottom. [`explain`] reports what a run would decide, by the same rules.
 
 pub mod cli;
 pub mod cluster;

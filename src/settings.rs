@@ -29,7 +29,7 @@ pub struct Settings {
     pub namespaces: NamespaceFilter,
     /// The thresholds and choices that the rules apply.
     pub policy: Policy,
-    /// The breaker's share and the cap.
+    /// The breaker's share, the most nodes that may fail together, and the cap.
     pub limits: Limits,
     /// Whether the run must prove that the guard works before it may write.
     pub require_guard: bool,
@@ -37,7 +37,7 @@ pub struct Settings {
     pub all: bool,
     /// The time limit of the whole run.
     pub deadline: Duration,
-    /// Whether to exit with 5 if a pod needs you.
+    /// Whether to exit with 5 if something cannot wait until working hours.
     pub exit_on_manual: bool,
     /// The cluster's name in reports.
     pub cluster_name: Option<String>,

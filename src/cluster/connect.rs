@@ -93,7 +93,7 @@ impl Cluster {
 }
 
 /// Sets up a client as kube's builder does, with two differences. First, no request is repeated for
-/// minutes after 429, 503 or 504, not even a delete; `Cluster::fetch` repeats reads, and `execute` a
+/// minutes after 429, 503 or 504, not even a delete; `Cluster::fetch` repeats reads, and `Turn::delete` a
 /// write, each time after the node was read again. Second, `TCP_NODELAY` is set, for which kube has
 /// no option. Without this option, TCP holds back the first request of a connection until the
 /// server has acknowledged the end of the TLS handshake, which may take 40 ms: a run of one request

@@ -1,4 +1,4 @@
-//! The two writes that a run makes, apart from Events: delete a pod, and set a Job's pod to
+//! The two writes that a run makes, apart from Events and the history: delete a pod, and set a Job's pod to
 //! `Failed`.
 //!
 //! Each write names the object's UID and resource version. The API server refuses it if the object

@@ -341,7 +341,7 @@ impl Attachments {
     }
 }
 
-/// The number of real nodes, for the breaker.
+/// The number of real nodes, for the limits, the datastore, and the labels of nodes that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeCounts {
     /// It is known that no count is needed: there is no pod to judge, or few nodes are NotReady and
@@ -352,7 +352,7 @@ pub enum NodeCounts {
     Unread(Unread),
 }
 
-/// Nodes that nobody counted hold every pod, unless the breaker is off.
+/// Nodes that nobody counted hold every pod, also if the breaker is off.
 impl Default for NodeCounts {
     fn default() -> Self {
         Self::Unread(Unread("they were not counted".to_owned()))

@@ -1,5 +1,5 @@
-//! The limits of a whole run: the mass-outage breaker and the cap. They turn `reap` into `wait`,
-//! never back.
+//! The limits of a whole run: the mass-outage breaker, nodes that failed together, room, facts that were not read, and the
+//! cap. They turn `reap` into `wait`, never back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +84,7 @@ pub struct Plan {
     pub zones: BTreeMap<Zone, Limit>,
     /// The limits that hold nodes that failed together, by the node's name.
     pub together: BTreeMap<String, Limit>,
-    /// The nodes that are known to be off: only an unread fact about the whole run holds their pods.
+    /// The nodes that are known to be off: apart from the cap, only an unread fact about the whole run holds their pods.
     pub fenced: BTreeSet<String>,
 }
 

@@ -454,7 +454,7 @@ impl RawNode {
         zone.iter().any(Option::is_some).then_some(Zone(zone))
     }
 
-    /// Adds the node to the counts of the breaker, unless it is a leaf node.
+    /// Adds the node to the counts, unless it is a leaf node.
     /// Of its labels, it notes those in `of_failed` if it is Ready.
     pub fn count(
         &self,

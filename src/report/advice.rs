@@ -1,5 +1,5 @@
-//! What to do, as data. Three functions make it: of the run, of a node, and of a pod. The same advice about several pods or
-//! nodes is one. Each kind has its urgency, its harm, its command and its sentence in one place.
+//! What to do, as data. Most of it is made by three functions: of the run, of a node, and of a pod. They give it its urgency.
+//! The same advice about several pods or nodes is one. The command and the sentence of each kind are in one place.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -259,7 +259,7 @@ impl<'a> Advice<'a> {
     pub fn rings(&self, survey: &Survey<'_>) -> bool {
         match self.press {
             None => false,
-            // No run looks at pods on Ready nodes.
+            // Only a run with --all looks at pods on Ready nodes.
             _ if matches!(self.what, What::SeeHang(_)) => false,
             Some(Press::Missed) => {
                 let is_old = |name: &&str| {

@@ -6,7 +6,7 @@ use crate::{
     exit::Exit,
 };
 
-/// A report for people. Every writer shows all of it, in this order.
+/// A report for people, in the order in which the writers show it. Text has no title, and cuts long paragraphs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// The title of a page: a few words.

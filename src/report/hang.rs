@@ -1,5 +1,5 @@
-//! Why a Terminating pod is still there although its node is Ready, or is gone. No run looks at such a pod; `explain` and
-//! `--all` do.
+//! Why a Terminating pod is still there although its node is Ready, or is gone. Only `explain` and runs with `--all` look at
+//! pods on Ready nodes.
 //!
 //! One table: from what was seen to what it means, what to look at, and what never to do. Rows about a NotReady node are
 //! the reasons of the rules.
@@ -25,7 +25,7 @@ use crate::{
 const KILL_TIME: SignedDuration = SignedDuration::from_mins(2);
 
 codes! {
-    /// Why a Terminating pod is still there although its node is Ready, or is gone; the worst first.
+    /// Why a Terminating pod is still there although its node is Ready, or is gone.
     pub enum HangCode {
         /// A container runs.
         Runs = "container-runs" => "A container still runs, and its time to end is over: its kubelet cannot end it.",

@@ -402,7 +402,7 @@ pub fn done<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     }
 }
 
-/// Says what earlier runs did to a node that is down, or that came back without a reboot, from the history.
+/// Says what earlier runs did to a node that is down, or whose return needs you, from the history.
 fn done_earlier(survey: &Survey<'_>, node: &RememberedNode) -> String {
     let noted = &node.noted;
     let (name, from) = (&noted.node, day(survey, noted.first_reap));

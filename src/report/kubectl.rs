@@ -1,7 +1,7 @@
 //! The kubectl commands that a report prints for the user to paste.
 //!
-//! Three of them destroy something: the delete of a PVC, that of a node, and the line that confirms that a machine is off. Each
-//! begins with a check that the node is still as it was judged; otherwise it says that it did nothing.
+//! Four of them destroy something: the delete of a PVC, that of a node, the drain of a node, and the line that confirms that a
+//! machine is off. Each begins with a check that the node is still as it was judged; otherwise it says that it did nothing.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,8 @@ use crate::{
 };
 
 /// How many seconds the check of a command waits for a response. Without a limit, kubectl waits forever for an API server that has
-/// stopped responding. Each command that changes something begins with the check, so that the limit is nowhere else.
+/// stopped responding. Each command that changes something begins with the check, except the one that sets a volume to Retain, so
+/// that the limit is nowhere else.
 const RESPONSE: u8 = 10;
 
 impl Target {

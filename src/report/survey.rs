@@ -1,7 +1,7 @@
 //! The survey: each node and each pod of a run, looked at once.
 //!
-//! Nothing else in the report reads the facts, the plan, the outcomes or the history. What was not read is a variant or
-//! an error, so that no sentence can take it for none.
+//! Nothing else in the report reads the plan, and nothing but `Hang` reads the facts of the cluster. What was not read is a
+//! variant or an error, so that no sentence can take it for none.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -41,7 +41,7 @@ in_json! {
         /// which refused to let the account delete such a pod; `not-required`: only the program itself
         /// and RBAC; `not-asked`: this was not checked, because the run sends no writes.
         pub guard: GuardCode,
-        /// Set while nothing may be deleted.
+        /// Set while a limit other than the cap holds the run, a zone, a node, or a pod that could start nowhere else.
         pub breaker: Option<BreakerEntry>,
         /// What is down. In explain: the pod, its verdict and what decided.
         pub headline: String,
@@ -109,7 +109,7 @@ in_json! {
         pub detail: String,
         /// The zones that it holds, each by region and zone; empty if it holds the whole run, nodes that failed together, or pods without room.
         pub zones: Vec<String>,
-        /// How many pods it held.
+        /// How many pods the limits other than the cap held.
         pub held: usize,
     }
 

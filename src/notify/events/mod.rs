@@ -3,7 +3,7 @@
 //!
 //! A run writes the Events after it has verified the deletes. They change neither an outcome nor the exit
 //! code. There is one Event for each owner of deleted pods on a node, one for each pod that needs you, and one for each node
-//! whose machine has to be looked at, or that came back without a reboot.
+//! whose machine has to be looked at, or whose return needs you.
 
 use std::time::Duration;
 
