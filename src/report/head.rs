@@ -717,9 +717,11 @@ pub fn notices(survey: &Survey<'_>) -> Vec<String> {
     for node in survey
         .nodes
         .iter()
-        .filter(|node| !node.not_evicted.is_empty())
+        .filter(|node| !node.never_evicted.is_empty())
     {
-        let pods = in_turn(node.not_evicted.clone(), NAMES, |pod| Some(&pod.namespace));
+        let pods = in_turn(node.never_evicted.clone(), NAMES, |pod| {
+            Some(&pod.namespace)
+        });
         let names = pods
             .iter()
             .map(|pod| full_name(pod) + &prefixed(" of ", pod.workload.as_ref()));

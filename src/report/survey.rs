@@ -118,7 +118,7 @@ pub struct NodeView<'a> {
     pub may_taint: bool,
     pub attachments: Read<&'a [Attachment]>,
     /// The pods that Kubernetes never evicts.
-    pub not_evicted: Vec<&'a PodFacts>,
+    pub never_evicted: Vec<&'a PodFacts>,
 }
 
 /// When other nodes can write to the volumes of a node that is down. What was not read can be attached.
@@ -566,7 +566,7 @@ impl<'a> NodeView<'a> {
                 .filter(|_| held.is_none() && !is_needed)
                 .is_some_and(|node| may_taint(run, node, pods, active)),
             attachments: facts.attachments.on(name),
-            not_evicted: known.map_or_else(Vec::new, |node| not_evicted(node, active)),
+            never_evicted: known.map_or_else(Vec::new, |node| never_evicted(node, active)),
             pods: places,
         }
     }
@@ -930,7 +930,7 @@ fn may_taint<'p, 'a: 'p>(
 
 /// Lists the pods that Kubernetes never evicts from a dead machine, since they tolerate its state. Static pods and pods of
 /// a `DaemonSet` belong to their node.
-fn not_evicted<'a>(node: &NodeFacts, active: &[&'a PodFacts]) -> Vec<&'a PodFacts> {
+fn never_evicted<'a>(node: &NodeFacts, active: &[&'a PodFacts]) -> Vec<&'a PodFacts> {
     if !node.is_machine_down() {
         return Vec::new();
     }
