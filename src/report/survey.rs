@@ -183,7 +183,7 @@ pub struct PodView<'a> {
     pub from: Option<Timestamp>,
     pub is_evicted: bool,
     /// The place of its node in [`Survey::nodes`]; `None` if it has none.
-    pub at: Option<usize>,
+    pub node_index: Option<usize>,
     pub node: Option<&'a NodeFacts>,
     /// Whether a limit holds its node.
     pub is_on_held_node: bool,
@@ -267,12 +267,17 @@ impl<'a> Survey<'a> {
         let mut on_node = vec![Vec::new(); names.len()];
         let mut pods = Vec::new();
         for (judged, is_evicted) in by_damage {
-            let at = judged.pod.node.as_deref();
-            let at = at.and_then(|name| places.get(name)).copied();
-            if let Some(at) = at {
-                on_node[at].push(pods.len());
+            let node_name = judged.pod.node.as_deref();
+            let node_index = node_name.and_then(|name| places.get(name)).copied();
+            if let Some(index) = node_index {
+                on_node[index].push(pods.len());
             }
-            pods.push(PodView::of(run, (judged, is_evicted), at, &attached));
+            pods.push(PodView::of(
+                run,
+                (judged, is_evicted),
+                node_index,
+                &attached,
+            ));
         }
         let mut active = active_pods(run);
         let nodes = names.into_iter().zip(on_node);
@@ -342,7 +347,7 @@ impl<'a> Survey<'a> {
     }
 
     pub fn node_of(&self, pod: &PodView<'_>) -> Option<&NodeView<'a>> {
-        Some(&self.nodes[pod.at?])
+        Some(&self.nodes[pod.node_index?])
     }
 
     /// Returns the node of that name, if it was looked up.
@@ -644,7 +649,7 @@ impl<'a> PodView<'a> {
     fn of(
         run: &'a RunRecord<'_>,
         (judged, is_evicted): (&'a Judged, bool),
-        at: Option<usize>,
+        node_index: Option<usize>,
         attached: &Read<Attached<'_>>,
     ) -> Self {
         let (facts, pod, storage) = (&run.facts, &judged.pod, judged.storage.as_ref());
@@ -665,7 +670,7 @@ impl<'a> PodView<'a> {
             fate,
             from: foreseen.map(|it| it.at),
             is_evicted,
-            at,
+            node_index,
             node,
             is_on_held_node: node.is_some_and(|node| run.plan.limit_of(node).is_some()),
             outcome,
