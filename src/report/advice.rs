@@ -914,9 +914,9 @@ impl Display for Nodes<'_> {
 pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let is_run = survey.asked.is_none();
     let nodes = survey.nodes.iter().enumerate();
-    let nodes = nodes.flat_map(|(place, node)| match survey.shown_on(node) {
+    let nodes = nodes.flat_map(|(index, node)| match survey.shown_on(node) {
         none if none.is_empty() && !is_run => Vec::new(),
-        pods => for_node(survey, place, &pods),
+        pods => for_node(survey, index, &pods),
     });
     let pods = survey.shown().iter().flat_map(|pod| for_pod(survey, pod));
     let is_at_rest = |advice: &Advice<'_>| matches!(advice.what, What::SeeHang(Hang::Ending(_)));
@@ -1172,10 +1172,10 @@ pub fn to_look_at(survey: &Survey<'_>) -> Vec<(String, String)> {
     of_nodes.collect()
 }
 
-/// Lists what to do about the node at that place because of these pods on it. Nothing in the list contradicts its state: a
+/// Lists what to do about the node at that index because of these pods on it. Nothing in the list contradicts its state: a
 /// node that is alive, fenced, being deleted, no machine or a needed member of etcd is never powered off.
-fn for_node<'a>(survey: &'a Survey<'a>, place: usize, pods: &[&'a PodView<'a>]) -> Vec<Advice<'a>> {
-    let node = &survey.nodes[place];
+fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) -> Vec<Advice<'a>> {
+    let node = &survey.nodes[index];
     let mut all = Vec::new();
     let advice = |what, press| Advice::new(what, vec![node.name], press);
     let asks = |code| pods.iter().any(|pod| pod.asks().contains(&code));
@@ -1194,7 +1194,7 @@ fn for_node<'a>(survey: &'a Survey<'a>, place: usize, pods: &[&'a PodView<'a>]) 
             silence: survey.settings.policy.silent_after(),
         };
         all.push(Advice {
-            apart: Some(place),
+            apart: Some(index),
             ..advice(repair, missed(pods))
         });
     }
@@ -1243,7 +1243,7 @@ fn for_node<'a>(survey: &'a Survey<'a>, place: usize, pods: &[&'a PodView<'a>]) 
         _ if !wants_off && !has_moved => None,
         Volumes::Stay if !needs.disk && !needs.mark => Some(advice(What::PowerOff, None)),
         volumes => Some(Advice {
-            apart: (survey.suspects <= NAMED).then_some(place),
+            apart: (survey.suspects <= NAMED).then_some(index),
             ..advice(What::SeeMachine { volumes, needs }, press)
         }),
     };

@@ -56,7 +56,7 @@ pub fn title(survey: &Survey<'_>) -> String {
         needs.map(|pods| format!("{} need you", pods.0.len())),
     ];
     let parts = joined(parts.into_iter().flatten(), " · ");
-    parts.unwrap_or_else(|| "no pod needs you".to_owned()) + &prefixed(" · ", survey.place)
+    parts.unwrap_or_else(|| "no pod needs you".to_owned()) + &prefixed(" · ", survey.cluster_label)
 }
 
 /// Says that the next run deletes pods of these nodes whose volumes move; `None` if it moves none, or if this run deleted a pod.

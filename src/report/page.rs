@@ -76,7 +76,7 @@ fn head<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
 
 fn about(survey: &Survey<'_>, exit: Exit) -> String {
     let at = survey.now.strftime("%F %RZ");
-    let place = prefixed(" ", survey.place);
+    let place = prefixed(" ", survey.cluster_label);
     let exit = match exit {
         Exit::Done => String::new(),
         exit => format!(", exit {}", exit.code()),

@@ -39,7 +39,7 @@ pub struct Survey<'a> {
     /// The cluster that the printed kubectl commands have to reach.
     pub kubectl: &'a Target,
     /// The name of the cluster; `None` for a file without one.
-    pub place: Option<&'a str>,
+    pub cluster_label: Option<&'a str>,
     /// The name by which the program reached the cluster; `None` for a file.
     pub cluster: Option<&'a str>,
     /// The limit that holds the whole run.
@@ -301,7 +301,7 @@ impl<'a> Survey<'a> {
             settings: run.settings,
             now: facts.now,
             kubectl: &run.kubectl,
-            place: named.or(facts.cluster_name.as_deref()),
+            cluster_label: named.or(facts.cluster_name.as_deref()),
             cluster: facts.cluster_name.as_deref(),
             hold: plan.hold.as_ref(),
             zones: &plan.zones,
