@@ -299,7 +299,7 @@ impl<'a> Advice<'a> {
     /// Says what to do, with what to paste, and with what one may find and do then.
     fn said(&self, survey: &Survey<'_>) -> (String, Option<String>, Vec<Case>) {
         let Self { pods, nodes, .. } = self;
-        let kubectl = survey.kubectl;
+        let target = survey.target;
         let (mut command, mut cases) = (None, Vec::new());
         let apart = self.apart.map(|place| &survey.nodes[place]);
         let spot = apart.map_or_else(|| nodes.to_string(), |node| spot(node.name, node.known));
@@ -307,14 +307,14 @@ impl<'a> Advice<'a> {
             What::TakeTaintOff(name) => {
                 let mut tainted = survey.left_tainted.iter();
                 let node = tainted.find(|node| node.name == **name);
-                command = node.map(|node| kubectl.take_taint_off(node));
+                command = node.map(|node| target.take_taint_off(node));
                 format!(
                     "Take the out-of-service taint off {name} now: on a Ready node, it detaches volumes that are mounted."
                 )
             }
             What::KeepData { volume, claim } => {
                 let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
-                command = Some(kubectl.command(&["patch", "pv", volume, "-p", retain]));
+                command = Some(target.command(&["patch", "pv", volume, "-p", retain]));
                 format!(
                     "{pods}: set volume {volume} to Retain before {nodes} comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod."
                 )
@@ -338,7 +338,7 @@ impl<'a> Advice<'a> {
                     .not_ready
                     .iter()
                     .filter_map(|name| survey.node(name)?.known);
-                let delete = members.filter_map(|node| kubectl.delete_node(node));
+                let delete = members.filter_map(|node| target.delete_node(node));
                 cases = vec![
                     self.confirm(survey, "confirm only those that you have SEEN off; the next run deletes their pods."),
                     Case {
@@ -469,12 +469,12 @@ impl<'a> Advice<'a> {
                 attachment,
                 does_not,
             } => {
-                command = Some(kubectl.command(&["describe", "volumeattachment", attachment]));
+                command = Some(target.command(&["describe", "volumeattachment", attachment]));
                 format!("{set} Ready: VolumeAttachment {attachment} does not {does_not} {nodes}.")
             }
             What::NotReadyAgain { sets, namespace } => {
                 let words = ["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"];
-                command = Some(kubectl.command(&words));
+                command = Some(target.command(&words));
                 format!(
                     "Not Ready again since pods were deleted: {sets}. Unless another step explains it, see the events of namespace {namespace}: {SHOWS_LIFE}."
                 )
@@ -515,14 +515,14 @@ impl<'a> Advice<'a> {
             ),
             What::SeeHang(hang) => {
                 let shows = match pods.0[..] {
-                    [pod] => hang.command(kubectl, pod),
+                    [pod] => hang.command(target, pod),
                     _ => None,
                 };
                 if hang.is_of_kubelet() {
                     let known = pods.0.iter().filter_map(|pod| pod.node);
                     let services = known.clone().map(kubelet_service).unique();
                     let drained = known.unique_by(|node| &node.name);
-                    let drains = drained.map(|node| kubectl.drain(node));
+                    let drains = drained.map(|node| target.drain(node));
                     let names = "it names what does not end.";
                     let one = match nodes.0.len() {
                         1 => "",
@@ -568,8 +568,8 @@ impl<'a> Advice<'a> {
                     WaitsFor::Nodes { nodes } => ("node", nodes.first()),
                 };
                 command = name.map(|name| match kind {
-                    "pod" => kubectl.command(&["describe", kind, "-n", &waiting.namespace, name]),
-                    _ => kubectl.command(&["describe", kind, name]),
+                    "pod" => target.command(&["describe", kind, "-n", &waiting.namespace, name]),
+                    _ => target.command(&["describe", kind, name]),
                 });
                 // The first line of `explain` names what the pod waits for.
                 let why = match survey.waiting {
@@ -609,7 +609,7 @@ impl<'a> Advice<'a> {
                 attachment,
                 is_gone,
             } => {
-                command = Some(kubectl.command(&["describe", "volumeattachment", attachment]));
+                command = Some(target.command(&["describe", "volumeattachment", attachment]));
                 let what = if *is_gone {
                     format!("names {node}, which no longer exists")
                 } else {
@@ -637,7 +637,7 @@ impl<'a> Advice<'a> {
         let nodes = nodes.take(most).collect_vec();
         let commands = nodes.iter().filter_map(|node| {
             let may_taint = node.may_taint;
-            survey.kubectl.confirm_off(node.known?, may_taint)
+            survey.target.confirm_off(node.known?, may_taint)
         });
         let commands = commands.collect_vec();
         let mut what = what.to_owned();
@@ -722,7 +722,7 @@ impl<'a> Advice<'a> {
                 [name] => survey.node(name).and_then(|node| node.known),
                 _ => None,
             };
-            let opt_out = known.map(|node| survey.kubectl.opt_out(node, until));
+            let opt_out = known.map(|node| survey.target.opt_out(node, until));
             cases.push(Case {
                 commands: Vec::from_iter(opt_out),
                 ..Case::new(
@@ -1385,8 +1385,8 @@ fn discards(survey: &Survey<'_>, pod: &PodView<'_>, claim: &str) -> Option<Strin
     let read = &pod.judged.claim(claim)?.read;
     read.volume()?;
     let namespace = &pod.judged.pod.namespace;
-    let kubectl = survey.kubectl;
-    kubectl.delete_claim(pod.node?, namespace, claim, &read.uid)
+    let target = survey.target;
+    target.delete_claim(pod.node?, namespace, claim, &read.uid)
 }
 
 /// Says what must not be done to these pods and their nodes.

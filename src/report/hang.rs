@@ -197,11 +197,11 @@ impl<'a> Hang<'a> {
     }
 
     /// Returns what shows it, for one pod.
-    pub fn command(self, kubectl: &Target, pod: &PodView<'_>) -> Option<String> {
+    pub fn command(self, target: &Target, pod: &PodView<'_>) -> Option<String> {
         let facts = &pod.judged.pod;
         let (namespace, name) = (facts.namespace.as_str(), facts.name.as_str());
         Some(match self {
-            Self::Ending(_) => kubectl.command(&[
+            Self::Ending(_) => target.command(&[
                 "logs",
                 "-n",
                 namespace,
@@ -211,11 +211,11 @@ impl<'a> Hang<'a> {
             ]),
             Self::Finalizer { finalizer, .. } => match (&**finalizer, &facts.owner) {
                 (JOB_TRACKING, Some(job)) => {
-                    kubectl.command(&["describe", "job", "-n", namespace, &job.name])
+                    target.command(&["describe", "job", "-n", namespace, &job.name])
                 }
                 (FOREGROUND, _) => {
                     let columns = "custom-columns=KIND:.kind,NAME:.metadata.name,OWNERS:.metadata.ownerReferences[*].uid";
-                    let get = kubectl.command(&[
+                    let get = target.command(&[
                         "get",
                         "pods,pvc,configmaps,services",
                         "-n",
@@ -225,7 +225,7 @@ impl<'a> Hang<'a> {
                     ]);
                     format!("{get} | grep -e {}", quoted(&facts.uid))
                 }
-                _ => kubectl.command(&[
+                _ => target.command(&[
                     "get",
                     "pod",
                     "-n",
@@ -237,14 +237,14 @@ impl<'a> Hang<'a> {
                 ]),
             },
             Self::Other(code) => match code {
-                HangCode::NodeGone => kubectl.command(&[
+                HangCode::NodeGone => target.command(&[
                     "get",
                     "lease",
                     "-n",
                     "kube-system",
                     "kube-controller-manager",
                 ]),
-                HangCode::Agent => kubectl.command(&["describe", "node", facts.node.as_deref()?]),
+                HangCode::Agent => target.command(&["describe", "node", facts.node.as_deref()?]),
                 HangCode::Static => {
                     let file = name
                         .strip_suffix(&format!("-{}", facts.node.as_deref()?))

@@ -37,7 +37,7 @@ pub struct Survey<'a> {
     pub settings: &'a Settings,
     pub now: Timestamp,
     /// The cluster that the printed kubectl commands have to reach.
-    pub kubectl: &'a Target,
+    pub target: &'a Target,
     /// The name of the cluster; `None` for a file without one.
     pub cluster_label: Option<&'a str>,
     /// The name by which the program reached the cluster; `None` for a file.
@@ -300,7 +300,7 @@ impl<'a> Survey<'a> {
         Self {
             settings: run.settings,
             now: facts.now,
-            kubectl: &run.kubectl,
+            target: &run.kubectl,
             cluster_label: named.or(facts.cluster_name.as_deref()),
             cluster: facts.cluster_name.as_deref(),
             hold: plan.hold.as_ref(),
