@@ -94,7 +94,7 @@ pub enum What<'a> {
         code: OutcomeCode,
         why: String,
     },
-    SeeHanging {
+    SeeAttachmentOfSet {
         set: String,
         attachment: &'a str,
         does_not: &'static str,
@@ -464,7 +464,7 @@ impl<'a> Advice<'a> {
                 let were = pods.verb("was", "were");
                 format!("See why {pods} {were} not deleted [{code}]: {why}")
             }
-            What::SeeHanging {
+            What::SeeAttachmentOfSet {
                 set,
                 attachment,
                 does_not,
@@ -1079,16 +1079,16 @@ fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let mut all = Vec::new();
     let is_missed = |set: &RememberedSet| set.copies.is_some_and(|it| it.ready <= it.wanted / 2);
     let missed = |is_missed: bool| is_missed.then_some(Press::Missed);
-    let (hanging, again): (Vec<_>, Vec<_>) = survey
+    let (awaiting, again): (Vec<_>, Vec<_>) = survey
         .not_ready_again()
         .into_iter()
-        .map(|set| (set, survey.hanging(set)))
-        .partition(|(_, hanging)| !hanging.is_empty());
-    for (set, (node, attachment)) in hanging
+        .map(|set| (set, survey.attachments_awaited(set)))
+        .partition(|(_, awaited)| !awaited.is_empty());
+    for (set, (node, attachment)) in awaiting
         .into_iter()
         .flat_map(|(set, all)| all.into_iter().map(move |it| (set, it)))
     {
-        let what = What::SeeHanging {
+        let what = What::SeeAttachmentOfSet {
             set: set.to_string(),
             attachment: &attachment.name,
             does_not: if attachment.attached {

@@ -396,7 +396,7 @@ impl<'a> Survey<'a> {
 
     /// Lists the attachments for which such a set waits, each with its node: six minutes after the delete, the volume is still
     /// attached to the old one, or its attacher says that it could not attach or detach it.
-    pub fn hanging(&self, set: &RememberedSet) -> Vec<(&'a str, &'a Attachment)> {
+    pub fn attachments_awaited(&self, set: &RememberedSet) -> Vec<(&'a str, &'a Attachment)> {
         let is_set = |it: &RememberedSet| (&it.namespace, &it.name) == (&set.namespace, &set.name);
         let is_late = |name: &str| {
             let mut notes = self.history.nodes.iter().filter(|it| it.noted.node == name);
@@ -405,17 +405,17 @@ impl<'a> Survey<'a> {
                 it.sets.iter().any(is_set) && since >= DETACH_TIME_LIMIT
             })
         };
-        let mut hanging = Vec::new();
+        let mut awaited = Vec::new();
         for (node, attachments) in self.run.facts.attachments.0.iter().flatten() {
             for it in attachments {
                 let volume = it.volume.as_ref();
                 let is_its = volume.is_some_and(|volume| set.volumes.contains(volume));
                 if is_its && (it.fails || it.attached && is_late(node)) {
-                    hanging.push((node.as_str(), it));
+                    awaited.push((node.as_str(), it));
                 }
             }
         }
-        hanging
+        awaited
     }
 
     /// Lists the Terminating pods of the run, the longest overdue first.
