@@ -1077,7 +1077,8 @@ fn make_room<'a>(survey: &'a Survey<'a>) -> Option<Advice<'a>> {
 /// Lists what to do about what earlier runs did.
 fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let mut all = Vec::new();
-    let is_missed = |set: &RememberedSet| set.copies.is_some_and(|it| it.ready <= it.wanted / 2);
+    let is_set_missed =
+        |set: &RememberedSet| set.copies.is_some_and(|it| it.ready <= it.wanted / 2);
     let missed = |is_missed: bool| is_missed.then_some(Press::Missed);
     let (awaiting, again): (Vec<_>, Vec<_>) = survey
         .not_ready_again()
@@ -1097,7 +1098,7 @@ fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
                 "attach to"
             },
         };
-        all.push(Advice::new(what, vec![node], missed(is_missed(set))));
+        all.push(Advice::new(what, vec![node], missed(is_set_missed(set))));
     }
     let again = again.into_iter().map(|(set, _)| set).collect_vec();
     if let Some(worst) = again.first() {
@@ -1108,8 +1109,8 @@ fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
             ),
             namespace: &worst.namespace,
         };
-        let is_missed = again.iter().any(|set| is_missed(set));
-        all.push(Advice::new(what, Vec::new(), missed(is_missed)));
+        let any_missed = again.iter().any(|set| is_set_missed(set));
+        all.push(Advice::new(what, Vec::new(), missed(any_missed)));
     }
     for node in survey
         .history
@@ -1195,27 +1196,27 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
         };
         all.push(Advice {
             apart: Some(index),
-            ..advice(repair, missed(pods))
+            ..advice(repair, press_if_missed(pods))
         });
     }
     let on_disk = pods.iter().copied().filter(|pod| pod.returns).collect_vec();
     let has_data = !on_disk.is_empty();
-    let is_missed = missed(&on_disk);
+    let press_of_data = press_if_missed(&on_disk);
     // A page names those that are missed, if there are some.
     let back = on_disk.iter().copied();
     let back = back
-        .filter(|pod| is_missed.is_none() || pod.is_missed())
+        .filter(|pod| press_of_data.is_none() || pod.is_missed())
         .collect_vec();
     if !node.is_suspect() || node.held.is_some() {
         if has_data && node.held.is_none() {
             let switch_on = What::SwitchOn { is_off: true };
-            all.push(Advice::of_pods(switch_on, back, is_missed));
+            all.push(Advice::of_pods(switch_on, back, press_of_data));
         }
         return all;
     }
     if has_data && node.volumes != Volumes::Stay {
         let switch_on = What::SwitchOn { is_off: false };
-        all.push(Advice::of_pods(switch_on, back, is_missed));
+        all.push(Advice::of_pods(switch_on, back, press_of_data));
     }
     let has_moved = matches!(
         node.volumes,
@@ -1235,7 +1236,7 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
         mark: node.volumes != Volumes::Stay || !for_mark.is_empty(),
     };
     let press = match node.volumes {
-        Volumes::Stay => is_missed.or(missed(&for_mark)),
+        Volumes::Stay => press_of_data.or(press_if_missed(&for_mark)),
         Volumes::MayHaveMoved => Some(Press::NotRead),
         _ => Some(Press::Harm),
     };
@@ -1257,7 +1258,7 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
 }
 
 /// Returns that these pods press, if one of them is missed.
-fn missed(pods: &[&PodView<'_>]) -> Option<Press> {
+fn press_if_missed(pods: &[&PodView<'_>]) -> Option<Press> {
     pods.iter()
         .any(|pod| pod.is_missed())
         .then_some(Press::Missed)
@@ -1265,7 +1266,7 @@ fn missed(pods: &[&PodView<'_>]) -> Option<Press> {
 
 /// Lists what to do about a pod.
 fn for_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> {
-    let missed = missed(&[pod]);
+    let missed = press_if_missed(&[pod]);
     let mut all = Vec::new();
     // The volume of a PVC that somebody deleted before the node failed goes with the pod.
     for tie in &pod.reason.ties {
