@@ -302,7 +302,10 @@ impl<'a> Advice<'a> {
         let target = survey.target;
         let (mut command, mut cases) = (None, Vec::new());
         let apart = self.apart.map(|place| &survey.nodes[place]);
-        let spot = apart.map_or_else(|| nodes.to_string(), |node| spot(node.name, node.known));
+        let spot = apart.map_or_else(
+            || nodes.to_string(),
+            |node| with_address(node.name, node.known),
+        );
         let what = match &self.what {
             What::TakeTaintOff(name) => {
                 let mut tainted = survey.left_tainted.iter();
@@ -386,7 +389,7 @@ impl<'a> Advice<'a> {
                     Case::new("Then", room),
                 ];
                 let spot = match nodes.0[..] {
-                    [name] => self::spot(name, survey.node(name).and_then(|node| node.known)),
+                    [name] => with_address(name, survey.node(name).and_then(|node| node.known)),
                     _ => nodes.to_string(),
                 };
                 format!("Look at the console of {spot}, and bring back what runs.")
@@ -403,7 +406,7 @@ impl<'a> Advice<'a> {
                 human_duration(*silence)
             ),
             What::SeeMachine { volumes, needs } => {
-                cases = self.found(survey, *volumes, *needs);
+                cases = self.cases_at_machine(survey, *volumes, *needs);
                 to_see(nodes, &spot, *volumes, *needs)
             }
             What::SwitchOn { is_off } => {
@@ -655,7 +658,7 @@ impl<'a> Advice<'a> {
     }
 
     /// Lists what one may find at its machines.
-    fn found(&self, survey: &Survey<'_>, volumes: Volumes, needs: Needs) -> Vec<Case> {
+    fn cases_at_machine(&self, survey: &Survey<'_>, volumes: Volumes, needs: Needs) -> Vec<Case> {
         let off = if needs.mark {
             let stay = if needs.disk {
                 " Pods that need its disk stay."
@@ -827,7 +830,7 @@ impl<'a> Pods<'a> {
         let nodes = self.nodes();
         let node = self.0.first().and_then(|pod| pod.node);
         match (&nodes.0[..], node) {
-            ([name], node) => spot(name, node),
+            ([name], node) => with_address(name, node),
             _ => nodes.to_string(),
         }
     }
@@ -1462,7 +1465,7 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
 }
 
 /// Names a machine with what finds its console: its address, its zone, and the end of its provider ID.
-fn spot(name: &str, known: Option<&NodeFacts>) -> String {
+fn with_address(name: &str, known: Option<&NodeFacts>) -> String {
     let known = known.into_iter();
     let words = known.flat_map(|node| {
         let zone = node.zone.as_ref().and_then(|zone| zone.0[1].as_deref());
