@@ -221,10 +221,10 @@ fn detaches(waiting: &Waiting) -> Option<String> {
 /// one with its question and what it saw.
 fn of_rules(rules: &[Evaluation]) -> Option<String> {
     let decides = rules.iter().find(|rule| rule.decides);
-    let asked = decides.map_or(rules.len(), |rule| rule.number);
+    let last_asked = decides.map_or(rules.len(), |rule| rule.number);
     let said = rules.iter().map(|rule| {
         let answer = match rule.holds {
-            _ if rule.number > asked => format!("not asked, since {asked} decides"),
+            _ if rule.number > last_asked => format!("not asked, since {last_asked} decides"),
             Some(false) => "no".to_owned(),
             // The first line says what it saw.
             Some(true) if rule.decides => format!("{} YES", rule.asks),

@@ -633,18 +633,20 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             None => by_effect(pods),
             Some(from) => format!("{} from {} on", by_effect(pods), clock(*from)),
         });
-        let times = times.join(", and ");
-        let evicts = pods.0.iter().filter(|pod| !pod.is_evicted).count();
-        let evicts =
-            (evicts > 0).then(|| counted(evicts, "is not evicted yet", "are not evicted yet"));
-        let evicts = prefixed("; of these, ", evicts);
-        let heard = pods.nodes().are("is", "are");
+        let planned_text = times.join(", and ");
+        let unevicted = pods.0.iter().filter(|pod| !pod.is_evicted).count();
+        let remark = (unevicted > 0)
+            .then(|| counted(unevicted, "is not evicted yet", "are not evicted yet"));
+        let remark = prefixed("; of these, ", remark);
+        let nodes_are = pods.nodes().are("is", "are");
         let unless = if pods.0.iter().any(|pod| pod.from.is_some()) {
-            format!(", unless {heard} heard again")
+            format!(", unless {nodes_are} heard again")
         } else {
             String::new()
         };
-        texts.push(format!("{who} force-deletes {times}{evicts}{unless}."));
+        texts.push(format!(
+            "{who} force-deletes {planned_text}{remark}{unless}."
+        ));
         let ahead = |how: SecondWriter| {
             survey.select(|pod| {
                 let is_done = pod.trace.is_some_and(Trace::may_be_gone);
@@ -665,8 +667,8 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         );
     }
     if let Some(pods) = survey.with_code(ReasonCode::OverCap) {
-        let pods = counted(pods.0.len(), "pod", "pods");
-        texts.push(format!("Later runs delete {pods} above --max-deletes."));
+        let count = counted(pods.0.len(), "pod", "pods");
+        texts.push(format!("Later runs delete {count} above --max-deletes."));
     }
     // A sign of life that is older than two minutes ends, if nothing follows.
     let alive = survey
