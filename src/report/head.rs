@@ -472,7 +472,9 @@ fn deleted_with_volumes(survey: &Survey<'_>, node: &RememberedNode) -> Option<St
         .node(name)
         .filter(|node| is_down && node.is_suspect())?;
     let pods = node.noted.pods.iter().filter(|pod| pod.moves_a_volume());
-    let names = pods.map(|pod| {
+    // A paragraph is cut.
+    let pods = in_turn(pods.collect(), 0, |pod| Some(&pod.namespace));
+    let names = pods.into_iter().map(|pod| {
         let kind = pod.owner_kind.as_ref().map(|kind| format!("({kind})"));
         format!("{pod}{}", prefixed(" ", kind))
     });

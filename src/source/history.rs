@@ -137,7 +137,14 @@ async fn remembered(
 async fn add_sets(reader: &Reader<'_, impl Api>, nodes: &mut [RememberedNode]) {
     let pods = nodes.iter().flat_map(pods_of_sets).into_group_map();
     let keys = nodes.iter().flat_map(pods_of_sets).map(|(key, _)| key);
-    let keys = keys.unique().take(MAX_SETS).collect_vec();
+    // The namespaces in turn, so that none takes the place of another.
+    let mut turns = BTreeMap::new();
+    let keys = keys.unique().sorted_by_cached_key(|(namespace, _)| {
+        let turn = turns.entry(namespace.clone()).or_insert(0_usize);
+        *turn += 1;
+        *turn
+    });
+    let keys = keys.take(MAX_SETS).collect_vec();
     let end = Instant::now() + TIME_LIMIT_OF_ALL;
     let sets = read_each(keys, async |key @ (namespace, name)| {
         let read = reader.api.find::<RawStatefulSet>(namespace, name);

@@ -1069,6 +1069,33 @@ fn a_finalizer_is_said_of_a_pod_that_claims_to_be_static() {
     assert!(!said.contains("/etc/kubernetes/manifests"), "{said}");
 }
 
+/// A history with the pods of a hundred StatefulSets of a tenant still asks for the set of another namespace.
+#[test]
+fn a_tenants_sets_take_the_place_of_no_other() {
+    let mut pods = (0..100)
+        .map(|number| format!("aaa/s{number}-0"))
+        .collect_vec();
+    pods.push("git/gitea-0".to_owned());
+    let pods = pods.iter().map(|pod| {
+        let (namespace, name) = pod.split_once('/').expect("a namespace");
+        json!({"namespace": namespace, "name": name, "ownerKind": "StatefulSet", "attached": true, "at": "2026-01-31T02:40:00Z"})
+    });
+    let note = json!({"version": 1, "node": "ds01", "bootID": "boot-1", "firstReap": "2026-01-31T02:40:00Z",
+        "lastReap": "2026-01-31T02:40:00Z", "pods": pods.collect_vec(), "more": 0, "told": null});
+    let history = json!({"data": {"uid-ds01": note.to_string()}});
+    let state = remembered("since: 1800, renewed: 1860");
+    let (before, _) = state.split_once("ConfigMap ").expect("the history");
+    let said = page(
+        &format!("{before}ConfigMap pod-reaper/pod-reaper-history: {history}\n"),
+        &[],
+    );
+    let names =
+        "of pods deleted earlier: aaa/s0-0 (StatefulSet), git/gitea-0 (StatefulSet), aaa/s1-0";
+    for expected in ["since pods were deleted: git/gitea 0/1", names] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}
+
 /// Whether a StatefulSet has other Ready pods is not known of a file without one.
 #[test]
 fn sets_that_were_not_read_are_named() {
