@@ -1069,7 +1069,7 @@ fn a_finalizer_is_said_of_a_pod_that_claims_to_be_static() {
     assert!(!said.contains("/etc/kubernetes/manifests"), "{said}");
 }
 
-/// A history with the pods of a hundred StatefulSets of a tenant still asks for the set of another namespace.
+/// A history with the pods of a hundred `StatefulSets` of a tenant still asks for the set of another namespace.
 #[test]
 fn a_tenants_sets_take_the_place_of_no_other() {
     let mut pods = (0..100)
