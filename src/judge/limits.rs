@@ -39,8 +39,8 @@ pub struct Judged {
     pub reason: Reason,
     /// The limit that turns `reap` into `wait`; set only if the rules say `reap`.
     pub limit: Option<Limit>,
-    /// What is foreseen, if time alone keeps the pod, or if Kubernetes has not evicted it yet.
-    pub foreseen: Option<Foreseen>,
+    /// What is foreseen, if time alone keeps the pod, or if Kubernetes has not evicted it yet. Few have it, of many.
+    pub foreseen: Option<Box<Foreseen>>,
 }
 
 /// What the rules say of a pod at the moment from which time alone no longer keeps it. No delete
@@ -99,10 +99,12 @@ impl Judged {
             let (case, read) = (PodContext::of(facts, policy, &pod), storage.as_ref());
             let reason = case.decide(read);
             let then = case.foreseen(read).filter(|it| it.clock >= facts.now);
-            let foreseen = then.map(|then| Foreseen {
-                at: then.clock,
-                reason: then.decide(read),
-                limit: None,
+            let foreseen = then.map(|then| {
+                Box::new(Foreseen {
+                    at: then.clock,
+                    reason: then.decide(read),
+                    limit: None,
+                })
             });
             Self {
                 reason,

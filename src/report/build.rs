@@ -112,7 +112,7 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
 /// Returns the entry of a pod.
 pub fn entry(pod: &PodView<'_>) -> PodEntry {
     let judged = pod.judged;
-    let foreseen = judged.foreseen.as_ref().map(ForeseenEntry::from);
+    let foreseen = judged.foreseen.as_deref().map(ForeseenEntry::from);
     PodEntry {
         owner: judged.pod.owner.clone(),
         overdue_seconds: Some(pod.overdue.as_secs()),
@@ -134,7 +134,7 @@ pub fn entry(pod: &PodView<'_>) -> PodEntry {
 pub fn not_evicted(judged: &Judged) -> PodEntry {
     PodEntry {
         detail: "It is not Terminating: Kubernetes has not evicted it yet.".to_owned(),
-        foreseen: judged.foreseen.as_ref().map(ForeseenEntry::from),
+        foreseen: judged.foreseen.as_deref().map(ForeseenEntry::from),
         ready_copies: judged.pod.copies.map(|copies| copies.to_string()),
         ..PodEntry::from(&judged.pod)
     }

@@ -659,7 +659,7 @@ impl<'a> PodView<'a> {
         let second_writer = SecondWriter::of(judged, node, &attached);
         // A pod that waits for more than time, such as one of a machine that is alive, has no other fate.
         let waits = [Verdict::Wait, Verdict::Leave].contains(&judged.verdict());
-        let foreseen = judged.foreseen.as_ref().filter(|_| waits);
+        let foreseen = judged.foreseen.as_deref().filter(|_| waits);
         let fate = foreseen.map_or_else(|| judged.verdict(), Foreseen::verdict);
         let reason = foreseen.map_or(&judged.reason, |it| &it.reason);
         let mut claims = storage.into_iter().flat_map(Storage::claims);
