@@ -112,10 +112,14 @@ impl Target {
     }
 
     /// Returns the command that drains the node. It does nothing if the node is no longer as it was judged, and it does not wait
-    /// for a pod that already hangs.
+    /// for a pod that already hangs. Without the option about an `emptyDir`, which is lost with any pod, kubectl stops at one.
     pub(super) fn drain(&self, node: &NodeFacts) -> String {
-        let hangs = "--skip-wait-for-delete-timeout=60";
-        let drain = self.command(&["drain", &node.name, "--ignore-daemonsets", hangs]);
+        let options = [
+            "--ignore-daemonsets",
+            "--delete-emptydir-data",
+            "--skip-wait-for-delete-timeout=60",
+        ];
+        let drain = self.command(&[&["drain", &node.name][..], &options].concat());
         format!("{} && {drain}", self.still_as_judged(node))
     }
 

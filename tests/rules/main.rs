@@ -219,8 +219,9 @@ fn causes() {
         let harms = ["--force", "grace-period", "delete", "patch", "finalizers"];
         let harms = commands
             .iter()
-            // The option of a drain, which evicts pods, is not to wait for the one that hangs.
+            // The options of a drain, which evicts pods.
             .map(|command| command.replace("--skip-wait-for-delete-timeout", ""))
+            .map(|command| command.replace("--delete-emptydir-data", ""))
             .any(|command| harms.iter().any(|it| command.contains(it)));
         let first = commands.first().copied().unwrap_or_default();
         let restarts = row["restart"].as_str();
