@@ -66,7 +66,9 @@ fn the_process_ends_whatever_its_run_does() {
         log.read_exact(&mut [0; 8_192]).expect("a log");
     }
     thread::sleep(Duration::from_secs(1));
+    // Long before the other, so that its ten seconds are over first, also on a busy machine.
     signal(&once);
+    thread::sleep(Duration::from_secs(3));
     signal(&twice);
     thread::sleep(Duration::from_millis(500));
     signal(&twice);
