@@ -1,6 +1,9 @@
 //! The spelling of durations, counts, lists and names, names near a mistyped one, and the cleaning of text from the cluster.
 
-use std::fmt::{self, Display};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Display},
+};
 
 use derive_more::{Deref, From};
 use itertools::Itertools as _;
@@ -207,4 +210,27 @@ pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<Stri
         .map(|(_, name)| name)
         .join(" or ");
     (!near.is_empty()).then(|| format!("did you mean {near}?"))
+}
+
+/// Orders what a list shows, which is cut after `most`: the namespaces in turn, the first of each before the second of any, so
+/// that none hides what is of another. What is of no namespace alone comes first. A list that is not cut keeps its order.
+pub fn in_turn<'a, T>(
+    all: Vec<T>,
+    most: usize,
+    namespace: impl Fn(&T) -> Option<&'a str>,
+) -> Vec<T> {
+    if all.len() <= most {
+        return all;
+    }
+    let mut of_namespace = BTreeMap::<&str, usize>::new();
+    let turns = all.into_iter().map(|it| {
+        let turn = namespace(&it).map_or(0, |namespace| {
+            let turn = of_namespace.entry(namespace).or_default();
+            *turn += 1;
+            *turn
+        });
+        (turn, it)
+    });
+    let in_turn = turns.sorted_by_key(|(turn, _)| *turn);
+    in_turn.map(|(_, it)| it).collect()
 }

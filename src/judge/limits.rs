@@ -39,7 +39,8 @@ pub struct Judged {
     pub reason: Reason,
     /// The limit that turns `reap` into `wait`; set only if the rules say `reap`.
     pub limit: Option<Limit>,
-    /// What is foreseen, if time alone keeps the pod, or if Kubernetes has not evicted it yet. Few have it, of many.
+    /// What is foreseen, if time alone keeps the pod, or if Kubernetes has not evicted it yet. It is boxed, because few
+    /// of many pods have it.
     pub foreseen: Option<Box<Foreseen>>,
 }
 

@@ -2,7 +2,7 @@
 //! The same advice about several pods or nodes is one. The command and the sentence of each kind are in one place.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fmt::{self, Display, Formatter},
 };
 
@@ -27,7 +27,7 @@ use crate::{
     judge::{Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     outcome::OutcomeCode,
     selector::Target,
-    words::{Foreign, counted, human_duration, joined, listed, natural, prefixed},
+    words::{Foreign, counted, human_duration, in_turn, joined, listed, natural, prefixed},
 };
 
 /// What shows that the machine from which a volume comes still has it. ceph-csi refuses an image that another client watches, a
@@ -872,29 +872,6 @@ impl Display for Pods<'_> {
     }
 }
 
-/// Orders what a list shows, which is cut after `most`: the namespaces in turn, the first of each before the second of any, so
-/// that none hides what is of another. What is of no namespace alone comes first. A list that is not cut keeps its order.
-pub fn in_turn<'a, T>(
-    all: Vec<T>,
-    most: usize,
-    namespace: impl Fn(&T) -> Option<&'a str>,
-) -> Vec<T> {
-    if all.len() <= most {
-        return all;
-    }
-    let mut of_namespace = BTreeMap::<&str, usize>::new();
-    let turns = all.into_iter().map(|it| {
-        let turn = namespace(&it).map_or(0, |namespace| {
-            let turn = of_namespace.entry(namespace).or_default();
-            *turn += 1;
-            *turn
-        });
-        (turn, it)
-    });
-    let in_turn = turns.sorted_by_key(|(turn, _)| *turn);
-    in_turn.map(|(_, it)| it).collect()
-}
-
 impl<'a> Nodes<'a> {
     fn of(names: impl IntoIterator<Item = &'a str>) -> Self {
         let names = names.into_iter().unique();
@@ -1232,9 +1209,9 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
     };
     let for_mark = pods.iter().filter(asks_for_mark).copied().collect_vec();
     // A question is about one of the pods on the node.
-    let all_there = node.pods.iter().map(|place| &survey.pods[*place]);
+    let mut all_there = node.pods.iter().map(|place| &survey.pods[*place]);
     let needs = Needs {
-        disk: all_there.clone().any(|pod| pod.returns),
+        disk: all_there.any(|pod| pod.returns),
         history_alone: !wants_off,
         mark: node.volumes != Volumes::Stay || !for_mark.is_empty(),
     };

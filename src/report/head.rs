@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{
     NAMED, NAMES,
-    advice::{Pods, clock, in_turn},
+    advice::{Pods, clock},
     survey::{Damage, NodeView, PodView, Risk, SecondWriter, State, Survey, Volumes, full_name},
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     judge::{Effect, Limit, ReasonCode, TOGETHER, Verdict, kubelet_reports, reported},
     outcome::{OutcomeCode, Trace},
     settings::Mode,
-    words::{Foreign, about, counted, joined, listed, prefixed},
+    words::{Foreign, about, counted, in_turn, joined, listed, prefixed},
 };
 
 /// The most bytes of names that a paragraph surely shows. A longer one can be cut, so that its namespaces come in turn.

@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 
 use super::{
     NAMED, NAMES,
-    advice::{self, Advice, Pods, When, clock, in_turn},
+    advice::{self, Advice, Pods, When, clock},
     document::{Document, Kind, Line, Section, Step, Tone},
     explained, head,
     survey::{PodView, State, Survey},
@@ -15,7 +15,7 @@ use crate::{
     judge::{Effect, ReasonCode, Verdict},
     outcome::Trace,
     settings::{GuardCode, Mode},
-    words::{self, human_duration, joined, natural, prefixed},
+    words::{self, human_duration, in_turn, joined, natural, prefixed},
 };
 
 /// The most steps of a page.

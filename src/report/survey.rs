@@ -859,7 +859,7 @@ impl Damage {
 impl SecondWriter {
     pub fn of(judged: &Judged, node: Option<&NodeFacts>, attached: &Read<bool>) -> Self {
         // Kubernetes detaches at once if the node has the taint `out-of-service`, and nothing waits for the volume if the
-        // namespace is being deleted. What was not read is as bad as it can be.
+        // namespace is being deleted. If the attachments were not read, a volume without a driver counts as a share.
         let is_safe = node.is_none_or(|node| node.out_of_service)
             || judged.unneeded() == Some(Unneeded::Namespace);
         let is_share =

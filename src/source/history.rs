@@ -15,7 +15,7 @@ use crate::{
         RememberedNode, RememberedSet, Return, parse,
     },
     kubernetes::{RawClaim, RawConfigMap, RawStatefulSet},
-    words::counted,
+    words::{counted, in_turn},
 };
 
 /// The most `StatefulSets` that are read, at one request each.
@@ -138,13 +138,9 @@ async fn add_sets(reader: &Reader<'_, impl Api>, nodes: &mut [RememberedNode]) {
     let pods = nodes.iter().flat_map(pods_of_sets).into_group_map();
     let keys = nodes.iter().flat_map(pods_of_sets).map(|(key, _)| key);
     // The namespaces in turn, so that none takes the place of another.
-    let mut turns = BTreeMap::new();
-    let keys = keys.unique().sorted_by_cached_key(|(namespace, _)| {
-        let turn = turns.entry(namespace.clone()).or_insert(0_usize);
-        *turn += 1;
-        *turn
-    });
-    let keys = keys.take(MAX_SETS).collect_vec();
+    let keys = keys.unique().collect_vec();
+    let keys = in_turn(keys.iter().collect(), 0, |(namespace, _)| Some(namespace));
+    let keys = keys.into_iter().take(MAX_SETS).cloned();
     let end = Instant::now() + TIME_LIMIT_OF_ALL;
     let sets = read_each(keys, async |key @ (namespace, name)| {
         let read = reader.api.find::<RawStatefulSet>(namespace, name);

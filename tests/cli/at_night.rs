@@ -1054,7 +1054,8 @@ fn never_forbids_no_step_of_the_page() {
     assert!(said.contains(never), "{said}");
 }
 
-/// Anyone may write the annotation of a static pod's copy. What a page says of it is not to be pasted for a pod that a finalizer holds.
+/// Anyone may write the annotation of a static pod's copy. The step that names the
+/// file of a static pod is for no pod that a finalizer holds.
 #[test]
 fn a_finalizer_is_said_of_a_pod_that_claims_to_be_static() {
     let claims =
