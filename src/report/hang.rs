@@ -14,9 +14,7 @@ use super::{
 };
 use crate::{
     codes::codes,
-    facts::{
-        ClusterFacts, Distribution, FOREGROUND, HANGS, JOB_TRACKING, NodeFacts, PodFacts, Ready,
-    },
+    facts::{Distribution, FOREGROUND, HANGS, JOB_TRACKING, NodeFacts, PodFacts, Ready},
     selector::Target,
     words::{Foreign, prefixed},
 };
@@ -100,9 +98,8 @@ fn held_by(finalizer: &str, by: &str) -> String {
 
 impl<'a> Hang<'a> {
     /// Returns why the pod is still there; `None` if its node is NotReady, or if it is the turn of the garbage collector.
-    pub fn of(facts: &ClusterFacts, pod: &'a PodFacts) -> Option<Self> {
-        let (deletion, now) = (pod.deletion?, facts.now);
-        let node = facts.node_of(pod).ok()?;
+    pub fn of(node: Option<&NodeFacts>, pod: &'a PodFacts, now: Timestamp) -> Option<Self> {
+        let deletion = pod.deletion?;
         if node.is_some_and(|node| node.ready != Ready::True) {
             return None;
         }

@@ -1,6 +1,6 @@
 //! The survey: each node and each pod of a run, looked at once.
 //!
-//! Nothing else in the report reads the plan, and nothing but `Hang` reads the facts of the cluster. What was not read is a
+//! Nothing else in the report reads the plan or the facts of the cluster. What was not read is a
 //! variant or an error, so that no sentence can take it for none.
 
 use std::{
@@ -664,6 +664,8 @@ impl<'a> PodView<'a> {
         let reason = foreseen.map_or(&judged.reason, |it| &it.reason);
         let mut claims = storage.into_iter().flat_map(Storage::claims);
         let is_kept = claims.all(|claim| claim.read.deletion.is_none());
+        let hang = facts.node_of(pod).ok();
+        let hang = hang.and_then(|node| Hang::of(node, pod, facts.now));
         let mut this = Self {
             judged,
             reason,
@@ -682,7 +684,7 @@ impl<'a> PodView<'a> {
             returns: is_kept && judged.unneeded().is_none() && pod.controller.is_some(),
             overdue: facts.overdue(pod, &run.settings.policy),
             note: note(facts, judged),
-            hang: Hang::of(facts, pod).filter(|_| is_evicted),
+            hang: hang.filter(|_| is_evicted),
             fate_code: foreseen.map_or_else(|| judged.code(), |_| reason.code()),
         };
         this.returns &= this.is_local();
