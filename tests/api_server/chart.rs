@@ -157,7 +157,7 @@ fn the_chart_renders_what_kustomize_renders() {
         ),
         (
             "the dry run",
-            &format!("{OWN_NAMESPACE},options.dryRun=true,options.exitOnManual=false"),
+            &format!("{OWN_NAMESPACE},options.dryRun=true"),
             kustomize(&in_repository("cronjob/overlays/dry-run")),
             12,
         ),

@@ -108,8 +108,8 @@ fn decide(settings: &mut String, block: &str) {
     }
 }
 
-/// What a reader decided, as the run and the look have it: the objects without the permissions to write, and without the two
-/// variables by which a look differs.
+/// What a reader decided, as the run and the look have it: the objects without the permissions to write, and without the
+/// variable by which a look differs.
 fn decided(folder: &Path) -> Vec<Value> {
     let documents = kustomize(folder);
     let documents = documents.split("\n---\n").map(yaml);
@@ -117,9 +117,9 @@ fn decided(folder: &Path) -> Vec<Value> {
         if object["kind"] == "CronJob" {
             let pod = &mut object["spec"]["jobTemplate"]["spec"]["template"]["spec"];
             let env = &mut pod["containers"][0]["env"];
-            let by_look =
-                |entry: &&Value| ["DRY_RUN", "EXIT_ON_MANUAL"].contains(&str_of(&entry["name"]));
-            let left = each(env).filter(|entry| !by_look(entry)).cloned();
+            let left = each(env)
+                .filter(|entry| entry["name"] != "DRY_RUN")
+                .cloned();
             *env = left
                 .sorted_by_key(|entry| str_of(&entry["name"]).to_owned())
                 .collect_vec()

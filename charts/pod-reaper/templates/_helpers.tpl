@@ -144,7 +144,6 @@ containers:
   {{- end }}
   env:
   {{- range $option, $value := .root.Values.options }}
-  {{- if and (eq $option "exitOnManual") $.root.Values.options.dryRun }}{{ $value = false }}{{ end }}
   - {name: {{ $option | snakecase | upper }}, value: {{ $value | quote }}}
   {{- end }}
   {{- if .root.Values.eager.enabled }}
