@@ -6,11 +6,9 @@ use crate::{
     exit::Exit,
 };
 
-/// A report for people, in the order in which the writers show it. Text has no title, and cuts long paragraphs.
+/// A report for people, in the order in which the writers show it. Text cuts long paragraphs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// The title of a page: a few words.
-    pub title: String,
     /// What is down.
     pub headline: String,
     /// The kind of run, the cluster or file, and the moment.

@@ -33,32 +33,6 @@ impl<'a> Survey<'a> {
     }
 }
 
-pub fn title(survey: &Survey<'_>) -> String {
-    let is_machine =
-        |state: &State<'_>| !matches!(state, State::Gone | State::Kosmos(_) | State::Leaf);
-    let down = survey
-        .down()
-        .into_iter()
-        .filter(|(state, _)| is_machine(state));
-    let names = down
-        .flat_map(|(_, nodes)| nodes)
-        .map(|node| node.name)
-        .collect_vec();
-    let needs = survey.select(|pod| pod.fate == Verdict::Manual);
-    let alone = survey.select(|pod| pod.is_local() && pod.damage == Damage::NoOtherReady);
-    let nodes = survey.nodes.iter().collect_vec();
-    let before = deadline(survey, &nodes).map(|at| format!("act before {}", clock(at)));
-    let now = act_now(survey, &nodes).map(|_| "act now".to_owned());
-    let parts = [
-        (!names.is_empty()).then(|| format!("{} down", listed(&names, NAMED))),
-        now.or(before),
-        alone.map(|pods| format!("{} without another Ready", pods.0.len())),
-        needs.map(|pods| format!("{} need you", pods.0.len())),
-    ];
-    let parts = joined(parts.into_iter().flatten(), " · ");
-    parts.unwrap_or_else(|| "no pod needs you".to_owned()) + &prefixed(" · ", survey.cluster_label)
-}
-
 /// Says that the next run deletes pods of these nodes whose volumes move; `None` if it moves none, or if this run deleted a pod.
 pub fn act_now(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<String> {
     let moves = nodes.iter().any(|node| {

@@ -47,10 +47,6 @@ pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
     sections.extend(survey.asked.is_none().then(|| foot(survey)));
     sections.retain(|section| !section.lines.is_empty());
     Document {
-        title: match survey.asked {
-            Some(_) => headline.clone(),
-            None => head::title(survey),
-        },
         headline,
         about: about(survey, exit),
         sections,
