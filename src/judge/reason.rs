@@ -395,7 +395,7 @@ pub enum Note {
     #[display("what it wrote to {} stays on {node}", paths.iter().format(", "))]
     PathsStay { paths: Vec<Foreign>, node: String },
     /// The pod can start on its node alone.
-    #[display("a leftover: its maker can start it on {_0} alone")]
+    #[display("a leftover: its controller can start it again only on {_0}")]
     Bound(String),
     /// The pod has no controller.
     #[display("nothing brings it back: it has no controller")]

@@ -290,7 +290,10 @@ impl<'a> Advice<'a> {
             what,
             harms: harms.map(|_| Harm::Data),
             command,
-            pods: self.pods.0.iter().map(|pod| pod.name()).collect(),
+            pods: match self.what {
+                What::SeeWaiting(waiting) => vec![format!("{}/{}", waiting.namespace, waiting.pod)],
+                _ => self.pods.0.iter().map(|pod| pod.name()).collect(),
+            },
             nodes: self.nodes.0.iter().map(ToString::to_string).collect(),
             cases,
         }
@@ -333,23 +336,32 @@ impl<'a> Advice<'a> {
                         "Reach each of {names} at its console: one of them can run, and be cut off."
                     )
                 };
-                format!("{see} Leave on what runs: repair its network, or its API server.")
+                format!("{see} Leave on what runs: repair its network, or its API server. Switch on what is off.")
             }
             What::DropMembers(quorum) => {
                 let names = listed(&quorum.not_ready, NAMES);
+                // Lines that stand together are pasted together, so each has its own case.
                 let members = quorum
                     .not_ready
                     .iter()
-                    .filter_map(|name| survey.node(name)?.known);
-                let delete = members.filter_map(|node| target.delete_node(node));
-                cases = vec![
-                    self.confirm(survey, "confirm only those that you have SEEN off; the next run deletes their pods."),
-                    Case {
-                        commands: delete.take(NAMED).collect(),
-                        harms: Some(Harm::Pods),
-                        ..Case::new("Gone", "only if the datastore is elsewhere, or was reset or restored without it: delete its Node object, which deletes its pods.")
-                    },
-                ];
+                    .filter_map(|name| survey.node(name));
+                let members = members.filter_map(|node| Some((node.known?, node.may_taint)));
+                let cases_of = |(node, may_taint): (&NodeFacts, bool)| {
+                    let name = &node.name;
+                    let off = format!("{name}: only once you have SEEN it off, and it stays off, confirm that. The next run deletes its pods.");
+                    let gone = format!("{name}: only if the datastore is elsewhere, or was reset or restored without it, delete its Node object.");
+                    [
+                        ("Off", off, target.confirm_off(node, may_taint)),
+                        ("Gone", gone, target.delete_node(node)),
+                    ]
+                };
+                let members = members.take(NAMED).flat_map(cases_of);
+                let members = members.map(|(found, what, command)| Case {
+                    commands: Vec::from_iter(command),
+                    harms: Some(Harm::Pods),
+                    ..Case::new(found, what)
+                });
+                cases = members.collect();
                 format!(
                     "Once you have reached each of {names}, and know which of them is off or gone:"
                 )
@@ -366,8 +378,8 @@ impl<'a> Advice<'a> {
             }
             What::Reach => {
                 let off = match nodes.0[..] {
-                    [name] => format!("only once you have SEEN {name} off, confirm that; a run then deletes its pods."),
-                    _ => "confirm that; a run then deletes its pods. Look at each of the others before you confirm it.".to_owned(),
+                    [name] => format!("switch it on again. Only once you have SEEN {name} off, and it stays off, confirm that; a run then deletes its pods alone."),
+                    _ => "switch it on again. Only if it stays off, confirm that; a run then deletes its pods alone. Look at each of the others before you confirm it.".to_owned(),
                 };
                 cases = vec![
                     Case::new(
@@ -385,7 +397,7 @@ impl<'a> Advice<'a> {
             What::MakeRoom => {
                 let room = format!("add or uncordon a node on which {pods} can start.");
                 cases = vec![
-                    self.confirm(survey, "confirm that; a run then deletes there."),
+                    self.confirm(survey, "confirm that; a run then deletes there, although nothing has room."),
                     Case::new("Then", room),
                 ];
                 let spot = match nodes.0[..] {
@@ -502,20 +514,38 @@ impl<'a> Advice<'a> {
                 }
                 let waits = joined(*finalizers, ", ");
                 let waits = waits
-                    .map(|names| format!(" The PVC then waits for its finalizer {names}, too."));
+                    .map(|names| format!(" The PVC then also waits for its finalizer {names}."));
+                // A page with several such pods has the step about all of them.
+                let shares = |pod: &PodView<'_>| {
+                    let (asked, facts) = (&pods.0[0].judged.pod, &pod.judged.pod);
+                    pod.is_local()
+                        && facts.uid != asked.uid
+                        && (&facts.node, &facts.namespace, &facts.workload)
+                            == (&asked.node, &asked.namespace, &asked.workload)
+                };
+                let others = if survey.pods.iter().any(shares) {
+                    " Others of its workload need that disk too: give up one at a time, and wait for Ready in between."
+                } else {
+                    ""
+                };
                 format!(
-                    "Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{} A run {} later deletes the pod. {}",
+                    "Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{} A run {} later deletes the pod. {}{others}",
                     prefixed("", waits),
                     human_duration(*later),
                     again.says()
                 )
             }
             What::GiveUpOneByOne => format!(
-                "Only if {nodes} is lost for good: give up data one pod at a time, and wait for Ready in between. Leave pods without another Ready pod for last (pod-reaper explain POD has the command)."
+                "Only if {} lost for good: give up data one pod at a time, and wait for Ready in between. Leave pods without another Ready pod for last (the step for each: pod-reaper explain POD).",
+                nodes.are("is", "are")
             ),
-            What::SeeWhy(code) => format!(
-                "{pods} [{code}]: see why (pod-reaper explain POD), and what to do (book: Three in the morning)."
-            ),
+            What::SeeWhy(code) => {
+                let why = match pods.0[..] {
+                    [pod] => pod.reason.to_string(),
+                    _ => "see why (pod-reaper explain POD).".to_owned(),
+                };
+                format!("{pods} [{code}]: {why} What to do: book, Three in the morning.")
+            }
             What::SeeHang(hang) => {
                 let shows = match pods.0[..] {
                     [pod] => hang.command(target, pod),
@@ -554,7 +584,7 @@ impl<'a> Advice<'a> {
                         Case {
                             commands: drains.take(CONFIRMED).collect(),
                             harms: Some(Harm::Pods),
-                            ..Case::new("Still there", format!("drain {nodes}{one}, and reboot."))
+                            ..Case::new("Still there", format!("drain {nodes}{one}, and reboot. What is in an emptyDir is lost."))
                         },
                     ];
                 } else {
@@ -631,13 +661,12 @@ impl<'a> Advice<'a> {
 
     /// Returns what to do with those of its machines that are off.
     fn confirm(&self, survey: &Survey<'_>, what: &str) -> Case {
-        // Lines that stand together are pasted together, and only the first of these nodes was looked at.
-        let most = match self.what {
-            What::Reach => 1,
-            _ => CONFIRMED,
-        };
         let nodes = self.nodes.0.iter().filter_map(|name| survey.node(name));
-        let nodes = nodes.take(most).collect_vec();
+        let nodes = match self.apart.filter(|_| self.what == What::Reach) {
+            // Lines that stand together are pasted together, and only this one of the nodes was looked at.
+            Some(place) => vec![&survey.nodes[place]],
+            None => nodes.take(CONFIRMED).collect_vec(),
+        };
         let commands = nodes.iter().filter_map(|node| {
             let may_taint = node.may_taint;
             survey.target.confirm_off(node.known?, may_taint)
@@ -645,7 +674,7 @@ impl<'a> Advice<'a> {
         let commands = commands.collect_vec();
         let mut what = what.to_owned();
         if nodes.iter().any(|node| node.may_taint) {
-            what += " It takes a minute, and frees volumes within seconds.";
+            what += " Its volumes are free within seconds; the command runs for a minute.";
         }
         if self.nodes.0.len() > commands.len() {
             what += " For the others: pod-reaper explain POD, with a pod of the node.";
@@ -730,7 +759,11 @@ impl<'a> Advice<'a> {
                 commands: Vec::from_iter(opt_out),
                 ..Case::new(
                     "Cannot look",
-                    format!("opt {} out of runs until {}.", self.nodes, clock(until)),
+                    format!(
+                        "opt {} out of runs until {}, and look before then.",
+                        self.nodes,
+                        clock(until)
+                    ),
                 )
             });
         } else if moves {
@@ -742,7 +775,7 @@ impl<'a> Advice<'a> {
             let owners = prefixed(": ", Some(owners).filter(|owners| !owners.is_empty()));
             cases.push(Case::new(
                 "Cannot look",
-                format!("or cannot power off: scale down what uses these volumes{owners}. Delete no object."),
+                format!("scale down what uses these volumes{owners}, and delete no object. Do the same if you cannot power it off."),
             ));
         }
         cases
@@ -783,7 +816,7 @@ impl Again<'_> {
                     "Its volume is destroyed; nothing checks for other copies."
                 };
                 let again = operator.map_or_else(
-                    || "The StatefulSet makes both again, empty.".to_owned(),
+                    || "The StatefulSet makes PVC and pod again, empty.".to_owned(),
                     decides,
                 );
                 format!("{data} {again}")
@@ -1018,9 +1051,10 @@ fn for_waiting<'a>(survey: &Survey<'a>, waiting: &'a Waiting) -> Advice<'a> {
     Advice::new(What::SeeWaiting(waiting), nodes, press)
 }
 
-/// Returns the look at the first of nodes of which nobody knows whether they live.
+/// Returns the look at the first of nodes of which nobody knows whether they live, or at the first with pods.
 fn reach<'a>(survey: &Survey<'a>, nodes: Vec<&'a str>) -> Advice<'a> {
-    let first = nodes.first();
+    let is_empty = |name: &&&str| survey.node(name).is_none_or(|node| node.pods.is_empty());
+    let first = nodes.iter().min_by_key(is_empty);
     let place = first.and_then(|name| survey.nodes.iter().position(|it| it.name == *name));
     Advice {
         apart: place,

@@ -84,7 +84,7 @@ pub fn headline(survey: &Survey<'_>, pod: &PodFacts) -> String {
         return format!("{name}  {why}");
     };
     if let Some(hang) = asked.hang.filter(|_| asked.fate != Verdict::Manual) {
-        let (code, time) = (asked.code(), about(asked.overdue));
+        let (code, time) = (hang.code(), about(asked.overdue));
         return match hang {
             Hang::Ending(until) => format!("{name}  ENDS  [{code}], until {}", clock(until)),
             _ if asked.node.is_some() => {

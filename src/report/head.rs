@@ -44,7 +44,8 @@ pub fn act_now(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<String> {
     let pods = nodes.iter().flat_map(|node| &node.pods);
     let pods = pods.map(|place| &survey.pods[*place]);
     let due = pods.filter(|pod| pod.verdict() == Verdict::Reap && pod.from.is_none());
-    let due = counted(due.count(), "POD", "PODS");
+    let due = due.map(|pod| 1 + survey.owned_by(pod).map_or(0, Vec::len));
+    let due = counted(due.sum(), "POD", "PODS");
     Some(format!("ACT NOW, THE NEXT RUN DELETES {due}"))
 }
 
@@ -509,7 +510,7 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             .select(|pod| pod.is_on_dead_machine() && survey.node_of(pod).is_some_and(is_calm));
         texts.extend(calm.map(|pods| {
             let nodes = pods.nodes();
-            format!("None on {nodes}, and no volume that another node can then mount{others}.")
+            format!("None on {nodes}, and no volume that another node can mount{others}.")
         }));
     }
     texts
@@ -558,7 +559,7 @@ fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> S
             )
         }
         Risk::StillRuns => format!("{names} can still run on {nodes}."),
-        Risk::FewReady => format!("At most half Ready: {names}."),
+        Risk::FewReady => format!("None Ready, or at most half: {names}."),
         Risk::SetUnread => {
             let sets = listed(&pods.workloads(), NAMES);
             format!("Whether other pods are Ready is not known: {sets}.")
@@ -576,9 +577,10 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         .filter(|pod| pod.judged.limit.is_some())
         .count();
     let due = counted(held, "pod is due", "pods are due");
-    let limit = survey
-        .limit()
-        .filter(|_| survey.asked.is_none() || held > 0);
+    let all_need_you = survey.shown().iter().all(|pod| pod.fate == Verdict::Manual);
+    let says_limit =
+        held > 0 || survey.asked.is_none() && (survey.shown().is_empty() || !all_need_you);
+    let limit = survey.limit().filter(|_| says_limit);
     texts.extend(limit.map(|limit| match limit {
         Limit::MassOutage(_) => format!(
             "Nothing by itself while {}% of the nodes{} are down; {due}. Below that, a run deletes, unless nodes failed together.",
@@ -614,6 +616,15 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         let remark = (unevicted > 0)
             .then(|| counted(unevicted, "is not evicted yet", "are not evicted yet"));
         let remark = prefixed("; of these, ", remark);
+        let owned = pods.0.iter().filter_map(|pod| survey.owned_by(pod));
+        let owned = Some(owned.map(Vec::len).sum::<usize>()).filter(|count| *count > 0);
+        let owned = owned.map(|count| {
+            let [them, they_own] =
+                [("it", "them"), ("it owns", "they own")].map(|(one, many)| pods.verb(one, many));
+            let count = counted(count, "active pod", "active pods");
+            format!("; with {them} go {count} that {they_own}")
+        });
+        let owned = owned.unwrap_or_default();
         let nodes_are = pods.nodes().are("is", "are");
         let unless = if pods.0.iter().any(|pod| pod.from.is_some()) {
             format!(", unless {nodes_are} heard again")
@@ -621,7 +632,7 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             String::new()
         };
         texts.push(format!(
-            "{who} force-deletes {planned_text}{remark}{unless}."
+            "{who} force-deletes {planned_text}{remark}{owned}{unless}."
         ));
         let ahead = |how: SecondWriter| {
             survey.select(|pod| {

@@ -634,13 +634,46 @@ fn explain_confirms_each_held_node_off() {
             let commands = said.lines().filter(|line| line.contains("confirmed-off="));
             let confirms = commands.filter(|line| line.contains(&format!(" ds00{number} ")));
             assert_eq!(confirms.count(), 1, "{said}");
-            let seen = format!("only once you have SEEN ds00{number} off");
+            let seen = format!("Only once you have SEEN ds00{number} off");
             assert!(said.contains(&seen), "{said}");
+            assert!(
+                held == 6 || said.contains("], by a limit of the run"),
+                "{said}"
+            );
         }
         if held == 7 {
             let said = explained("impala/on-ready");
             assert!(!said.contains("confirmed-off="), "{said}");
         }
+    }
+}
+
+/// The pods that a pod controls go with it: each place that counts what is deleted has them.
+#[test]
+fn the_pods_that_a_pod_owns_are_counted_with_it() {
+    let owner =
+        "{apiVersion: v1, kind: Pod, name: driver, uid: uid-impala-driver, controller: true}";
+    let owned = |name: &str, of: &str| {
+        let owner = owner.replace("impala-driver", of);
+        format!(
+            "Pod impala/{name}: {{node: ds02, grace: null, metadata: {{ownerReferences: [{owner}]}}}}\n"
+        )
+    };
+    let cluster = node("ds01", false, "")
+        + &node("ds02", true, "")
+        + &node("ds03", true, "")
+        + &pod("ds01", "driver", "uses: net")
+        + "PersistentVolume net: {claim: impala/net, spec: {nfs: {server: s, path: /}, csi: null}}\n"
+        + &owned("exec-1", "impala-driver")
+        + &owned("exec-2", "impala-driver")
+        + &owned("other", "impala-another");
+    let said = page(&cluster, &[]);
+    for words in [
+        "THE NEXT RUN DELETES 3 PODS.",
+        "force-deletes 1 pod (is gone for good); with it go 2 active pods that it owns.",
+        "DELETED WITH THEIR OWNER: 2 impala/driver exec-1, exec-2",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
     }
 }
 

@@ -115,7 +115,7 @@ fn an_operator_decides_about_its_own_pvcs() {
         let template = "spec: {replicas: 1, volumeClaimTemplates: [{metadata: {name: data}}]}";
         format!("{{apiVersion: apps/v1, {template}, metadata: {{ownerReferences: [{owners}]}}}}")
     };
-    let (by_template, by_nobody) = ("makes both again", "Nobody makes this PVC again");
+    let (by_template, by_nobody) = ("makes PVC and pod again", "Nobody makes this PVC again");
     let by = |name: &str| format!("{name}: its operator decides");
     let (scylla, cluster) = (by("ScyllaCluster/sc"), by("Cluster/pg"));
     for (owner, set, said) in [
