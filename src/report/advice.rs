@@ -1080,7 +1080,7 @@ fn make_room<'a>(survey: &'a Survey<'a>) -> Option<Advice<'a>> {
     let pods = survey.with_code(ReasonCode::NoRoom)?;
     let mut advice = Advice::of_pods(What::MakeRoom, pods.0, Some(Press::Unsure));
     let has_no_look = |node: &NodeView<'_>| {
-        let mut pods = node.pods.iter().map(|place| &survey.pods[*place]);
+        let mut pods = survey.pods_on(node);
         node.volumes == Volumes::Stay && !pods.any(|pod| pod.wants_node_off() || pod.returns)
     };
     let nodes = &mut advice.nodes.0;
@@ -1243,7 +1243,7 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
     };
     let for_mark = pods.iter().filter(asks_for_mark).copied().collect_vec();
     // A question is about one of the pods on the node.
-    let mut all_there = node.pods.iter().map(|place| &survey.pods[*place]);
+    let mut all_there = survey.pods_on(node);
     let needs = Needs {
         disk: all_there.any(|pod| pod.returns),
         history_alone: !wants_off,

@@ -59,9 +59,7 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
             Some(pod) => explained::headline(survey, pod),
             None => head::headline(survey),
         },
-        act_before: head::act_now(survey, &all_nodes)
-            .map(|_| survey.now)
-            .or(head::deadline(survey, &all_nodes)),
+        act_before: head::deadline(survey, &all_nodes),
         held: match asked {
             Some(_) => Vec::new(),
             None => head::held(survey),
@@ -157,8 +155,10 @@ fn node(survey: &Survey<'_>, node: &NodeView<'_>) -> Option<NodeEntry> {
     if node.known.is_none() && node.state != Some(State::Unread) || node.state.is_none() {
         return None;
     }
-    let pods = node.pods.iter().map(|place| &survey.pods[*place]);
-    let pods = pods.filter(|pod| pod.is_evicted).map(PodView::verdict);
+    let pods = survey
+        .pods_on(node)
+        .filter(|pod| pod.is_evicted)
+        .map(PodView::verdict);
     let entry = NodeEntry {
         name: node.name.to_owned(),
         ready: "unread",

@@ -33,33 +33,18 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Says that the next run deletes pods of these nodes whose volumes move; `None` if it moves none, or if this run deleted a pod.
-pub fn act_now(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<String> {
-    let moves = nodes.iter().any(|node| {
-        node.is_suspect() && node.held.is_none() && node.volumes == Volumes::MoveAfterRun(None)
-    });
-    if survey.acted || !moves {
-        return None;
-    }
-    let pods = nodes.iter().flat_map(|node| &node.pods);
-    let pods = pods.map(|place| &survey.pods[*place]);
-    let due = pods.filter(|pod| pod.verdict() == Verdict::Reap && pod.from.is_none());
-    let due = due.map(|pod| 1 + survey.owned_by(pod).map_or(0, Vec::len));
-    let due = counted(due.sum(), "POD", "PODS");
-    Some(format!("ACT NOW, THE NEXT RUN DELETES {due}"))
-}
-
-/// Returns by when somebody has to act, so that no second machine can write to the volumes of these nodes.
+/// Returns by when somebody has to act, so that no second machine can write to the volumes of these nodes. It is now if the next
+/// run moves one.
 pub fn deadline(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<Timestamp> {
     let nodes = nodes
         .iter()
         .filter(|node| node.is_suspect() && node.held.is_none());
     let times = nodes.filter_map(|node| match node.volumes {
-        Volumes::MoveAt(at) => Some(at),
-        Volumes::MoveAfterRun(from) => from,
+        Volumes::MoveAfterRun(None) => Some(survey.now).filter(|_| !survey.acted),
+        Volumes::MoveAt(at) | Volumes::MoveAfterRun(Some(at)) => Some(at),
         _ => None,
     });
-    times.filter(|at| *at > survey.now).min()
+    times.filter(|at| *at >= survey.now).min()
 }
 
 /// Says what is down.
@@ -140,7 +125,19 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
     let since = prefixed(" ", since);
     let heard = time(survey, nodes, |node| Some(node.last_heard.as_ref()?.at));
     let silent = heard.map_or_else(|| since.clone(), |time| format!(", silent {time}"));
-    let before = deadline(survey, nodes).map(|at| format!("ACT BEFORE {}", clock(at)));
+    let due = || {
+        let pods = nodes.iter().flat_map(|node| survey.pods_on(node));
+        let is_due = |pod: &&PodView<'_>| {
+            pod.fate == Verdict::Reap && pod.from.is_none_or(|from| from <= now)
+        };
+        let due = pods.filter(is_due);
+        let due = due.map(|pod| 1 + survey.owned_by(pod).map_or(0, Vec::len));
+        counted(due.sum(), "POD", "PODS")
+    };
+    let before = deadline(survey, nodes).map(|at| match at {
+        _ if at == now => format!("ACT NOW, THE NEXT RUN DELETES {}", due()),
+        _ => format!("ACT BEFORE {}", clock(at)),
+    });
     let moved = |node: &&NodeView<'_>| {
         node.is_suspect() && matches!(node.volumes, Volumes::MovedAt(_) | Volumes::MayHaveMoved)
     };
@@ -148,7 +145,7 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
         1 => "SEE THAT IT IS OFF".to_owned(),
         _ => "SEE THAT THEY ARE OFF".to_owned(),
     });
-    let act = prefixed(": ", act_now(survey, nodes).or(before).or(see));
+    let act = prefixed(": ", before.or(see));
     let (who, are) = match nodes {
         [node] => (node.name.to_owned(), "IS"),
         few if few.len() <= NAMED => (few.iter().map(|node| node.name).join(", "), "ARE"),
@@ -499,7 +496,7 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         };
         // No run deletes or has deleted what can have two writers.
         let is_calm = |node: &NodeView<'_>| {
-            let mut pods = node.pods.iter().map(|place| &survey.pods[*place]);
+            let mut pods = survey.pods_on(node);
             let is_read = pods.all(|pod| pod.code() != ReasonCode::FactsUnread);
             is_read
                 && !node.was_acted_on

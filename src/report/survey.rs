@@ -453,6 +453,11 @@ impl<'a> Survey<'a> {
         &self.pods[self.shown.clone()]
     }
 
+    /// Lists the pods on that node.
+    pub fn pods_on(&self, node: &NodeView<'_>) -> impl Iterator<Item = &PodView<'a>> {
+        node.pods.iter().map(|place| &self.pods[*place])
+    }
+
     /// Lists the pods of that node that the report is about.
     pub fn shown_on(&self, node: &NodeView<'_>) -> Vec<&PodView<'a>> {
         let places = node.pods.iter().filter(|place| self.shown.contains(place));
