@@ -1,13 +1,17 @@
-//! The schema of the JSON report, which is made of the types.
+//! The schema of the JSON report, which is made of the types, and a command that discards data.
 
 use std::borrow::Cow;
 
 use expect_test::expect_file;
+use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{exit::Exit, judge::Verdict, outcome::OutcomeCode};
+use crate::{
+    cli::Cli, exit::Exit, facts::Uid, judge::Verdict, kubernetes::NodeObjects,
+    outcome::OutcomeCode, selector::Target,
+};
 
 fn codes(codes: impl IntoIterator<Item = impl Into<Value>>) -> Value {
     json!({"enum": codes.into_iter().map(Into::into).collect::<Vec<Value>>()})
@@ -86,4 +90,25 @@ fn schema() -> Value {
 fn the_schema_in_the_documentation_is_current() {
     let text = serde_json::to_string_pretty(&schema()).expect("JSON") + "\n";
     expect_file!["../../docs/report.schema.json"].assert_eq(&text);
+}
+
+/// A name from a file can be a path.
+#[test]
+fn the_command_that_gives_data_up_names_one_pvc() {
+    let node = NodeObjects {
+        node: serde_json::from_value(json!({"metadata": {"name": "ds06", "uid": "u"}})).unwrap(),
+        lease: Ok(None),
+        now: Timestamp::UNIX_EPOCH,
+    };
+    let cli = Cli::try_from_args(["pod-reaper".into()]).unwrap();
+    let node = node.into_facts(&cli.options.common.policy).unwrap();
+    for (namespace, claim, is_printed) in [
+        ("a", "data-0", true),
+        ("..", "data-0", false),
+        ("a", "../data-0", false),
+        ("a", "", false),
+    ] {
+        let command = Target::default().delete_claim(&node, namespace, claim, &Uid::default());
+        assert_eq!(command.is_some(), is_printed, "{namespace}/{claim}");
+    }
 }
