@@ -610,7 +610,9 @@ impl<'a> Advice<'a> {
                     None => format!("{waiting}."),
                 };
                 match name {
-                    None => format!("{why} Only if its data is lost for good, delete the PVC."),
+                    None => format!(
+                        "{why} Bring that node back under its name, with its disk. Only if its data is lost for good, delete the PVC."
+                    ),
                     Some(_) if nodes.0.is_empty() => why,
                     Some(_) => {
                         format!("{why} Look at the console of {spot}, and bring it back.")
