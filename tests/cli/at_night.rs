@@ -677,6 +677,23 @@ fn the_pods_that_a_pod_owns_are_counted_with_it() {
     }
 }
 
+/// A pod can need you for several reasons, and each has its step.
+#[test]
+fn each_reason_of_a_pod_has_its_step() {
+    let kept = local("ds01", "db-0", "data-db-0");
+    let kept = kept.replace("labels:", "finalizers: [example.org/backup], labels:");
+    let said = page(
+        &(node("ds01", false, "") + &kept + &node("ds02", true, "")),
+        &[],
+    );
+    for words in [
+        "give up the data of impala/db-0: delete PVC data-db-0.",
+        "impala/db-0 is held by finalizer example.org/backup: repair its controller.",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
 /// An unrelated read that failed, or the breaker, never hides that something needs you.
 #[test]
 fn no_failure_hides_that_something_needs_you() {
