@@ -84,7 +84,10 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
         nodes: nodes().filter(is_asked).collect(),
         pods: match asked {
             Some(pod) => vec![explained::entry(survey, pod)],
-            None => survey.longest_first().map(entry).collect(),
+            None => survey
+                .longest_first()
+                .map(|pod| entry(survey, pod))
+                .collect(),
         },
         not_evicted: match asked {
             Some(_) => Vec::new(),
@@ -108,7 +111,7 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
 }
 
 /// Returns the entry of a pod.
-pub fn entry(pod: &PodView<'_>) -> PodEntry {
+pub fn entry(survey: &Survey<'_>, pod: &PodView<'_>) -> PodEntry {
     let judged = pod.judged;
     let foreseen = judged.foreseen.as_deref().map(ForeseenEntry::from);
     PodEntry {
@@ -124,6 +127,7 @@ pub fn entry(pod: &PodView<'_>) -> PodEntry {
         ready_copies: judged.pod.copies.map(|copies| copies.to_string()),
         cause: pod.hang.map(Hang::code),
         note: pod.note.clone(),
+        owned_pods: survey.owned_by(pod).cloned().unwrap_or_default(),
         ..PodEntry::from(&judged.pod)
     }
 }

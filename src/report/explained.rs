@@ -41,7 +41,7 @@ pub fn entry(survey: &Survey<'_>, pod: &PodFacts) -> PodEntry {
         ..PodEntry::from(pod)
     };
     match (survey.shown().first(), in_plan) {
-        (Some(asked), _) => build::entry(asked),
+        (Some(asked), _) => build::entry(survey, asked),
         (None, Some(_)) => left_out(format!(
             "Its namespace {} is left out. The run looks at these namespaces: {}.",
             pod.namespace, survey.settings.namespaces
