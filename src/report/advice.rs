@@ -179,6 +179,7 @@ pub enum Again<'a> {
     ByNobody,
 }
 
+const ERASES: &str = "stopping and starting a cloud instance erases its instance store";
 /// The most nodes of a step, each with the command that confirms it off.
 const CONFIRMED: usize = 5;
 /// For how long a node is opted out that nobody can look at.
@@ -345,6 +346,8 @@ impl<'a> Advice<'a> {
                     .not_ready
                     .iter()
                     .filter_map(|name| survey.node(name));
+                let asked = survey.asked.and_then(|pod| pod.node.as_deref());
+                let members = members.filter(|node| asked.is_none_or(|name| name == node.name));
                 let members = members.filter_map(|node| Some((node.known?, node.may_taint)));
                 let cases_of = |(node, may_taint): (&NodeFacts, bool)| {
                     let name = &node.name;
@@ -378,8 +381,8 @@ impl<'a> Advice<'a> {
             }
             What::Reach => {
                 let off = match nodes.0[..] {
-                    [name] => format!("switch it on again. Only once you have SEEN {name} off, and it stays off, confirm that; a run then deletes its pods alone."),
-                    _ => "switch it on again. Only if it stays off, confirm that; a run then deletes its pods alone. Look at each of the others before you confirm it.".to_owned(),
+                    [name] => format!("switch it on again. Only once you have SEEN {name} off, and it stays off, confirm that; a run then deletes what no rule keeps there."),
+                    _ => "switch it on again. Only if it stays off, confirm that; a run then deletes what no rule keeps there. Look at each of the others before you confirm it.".to_owned(),
                 };
                 cases = vec![
                     Case::new(
@@ -397,14 +400,14 @@ impl<'a> Advice<'a> {
             What::MakeRoom => {
                 let room = format!("add or uncordon a node on which {pods} can start.");
                 cases = vec![
-                    self.confirm(survey, "confirm that; a run then deletes there, although nothing has room."),
+                    self.confirm(survey, "switch it on again. Only if it stays off, confirm that; a run then deletes there, although nothing has room."),
                     Case::new("Then", room),
                 ];
                 let spot = match nodes.0[..] {
                     [name] => with_address(name, survey.node(name).and_then(|node| node.known)),
                     _ => nodes.to_string(),
                 };
-                format!("Look at the console of {spot}, and bring back what runs.")
+                format!("Look at the console of {spot}, and bring it back.")
             }
             What::SeeWhatIsNotKnown(what) => {
                 match survey.incomplete {
@@ -435,16 +438,11 @@ impl<'a> Advice<'a> {
                 let need = pods.verb("needs", "need");
                 format!("{on}: {pods} {need} {its}. Discard nothing tonight.")
             }
-            What::PowerOff => {
-                let it = if nodes.0.len() == 1 {
-                    "it"
-                } else {
-                    "one of them"
-                };
-                format!("Power {nodes} off, unless {it} boots: old containers can still run there.")
-            }
+            What::PowerOff => format!(
+                "Bring {nodes} back, or power off what does not boot: old containers can still run there."
+            ),
             What::RepairLeaf => format!(
-                "{nodes} is a leaf node: repair it, or the link to it. Its own agent then ends {pods}."
+                "Look for {pods} on leaf node {nodes} BEFORE you repair it, or the link to it: its own agent then ends what runs."
             ),
             What::LookInLeafCluster(cluster) => {
                 let there = Target {
@@ -523,13 +521,20 @@ impl<'a> Advice<'a> {
                         && (&facts.node, &facts.namespace, &facts.workload)
                             == (&asked.node, &asked.namespace, &asked.workload)
                 };
+                let pinned = pods.0[0].reason.ties.iter();
+                let pinned = pinned.filter(|tie| matches!(tie.kind, TieKind::Pinned(_)));
+                let all = if pinned.count() > 1 {
+                    " Give up all such PVCs of the pod, or none."
+                } else {
+                    ""
+                };
                 let others = if survey.pods.iter().any(shares) {
                     " Others of its workload need that disk too: give up one at a time, and wait for Ready in between."
                 } else {
                     ""
                 };
                 format!(
-                    "Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{} A run {} later deletes the pod. {}{others}",
+                    "Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{} A run {} later deletes the pod. {}{all}{others}",
                     prefixed("", waits),
                     human_duration(*later),
                     again.says()
@@ -584,7 +589,7 @@ impl<'a> Advice<'a> {
                         Case {
                             commands: drains.take(CONFIRMED).collect(),
                             harms: Some(Harm::Pods),
-                            ..Case::new("Still there", format!("drain {nodes}{one}, and reboot. What is in an emptyDir is lost."))
+                            ..Case::new("Still there", format!("drain {nodes}{one}, reboot, and uncordon. What is in an emptyDir is lost."))
                         },
                     ];
                 } else {
@@ -726,10 +731,7 @@ impl<'a> Advice<'a> {
                 format!("shut it down (systemctl poweroff){then}")
             };
             let frozen = match (needs.disk, moves) {
-                (true, _) => {
-                    "reset it (stopping and starting a cloud instance erases its instance store)."
-                        .to_owned()
-                }
+                (true, _) => format!("reset it ({ERASES})."),
                 (false, true) => "POWER IT OFF, and confirm.".to_owned(),
                 (false, false) => format!("power it off{then}."),
             };
@@ -1506,7 +1508,12 @@ fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> Stri
         1 => format!("POWER OFF {spot}{by}, unless it is off or boots"),
         _ => format!("POWER OFF {spot}{by}, unless they are off or boot"),
     };
-    match volumes {
+    let disk = if needs.disk {
+        format!(" Pods need {whose} disk: a reset is enough, and {ERASES}.")
+    } else {
+        String::new()
+    };
+    let what = match volumes {
         Volumes::MovedAt(at) => format!("{off}. Since {}, {can_write}", clock(at)),
         Volumes::MayHaveMoved => {
             format!("{off}. What earlier runs deleted there is not known: assume that {can_write}")
@@ -1521,6 +1528,10 @@ fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> Stri
             format!("Look at the console of {spot} before the next run.")
         }
         Volumes::Stay => format!("Look at the console of {spot}."),
+    };
+    match volumes {
+        Volumes::MovedAt(_) | Volumes::MayHaveMoved | Volumes::MoveAt(_) => what + &disk,
+        Volumes::MoveAfterRun(_) | Volumes::Stay => what,
     }
 }
 

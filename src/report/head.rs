@@ -580,9 +580,14 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let limit = survey.limit().filter(|_| says_limit);
     texts.extend(limit.map(|limit| match limit {
         Limit::MassOutage(_) => format!(
-            "Nothing by itself while {}% of the nodes{} are down; {due}. Below that, a run deletes, unless nodes failed together.",
+            "Nothing by itself while {}% of the nodes{} are down; {due}. Below that, {}.",
             survey.settings.limits.max_not_ready_percent,
-            if survey.hold.is_some() { "" } else { " of a zone" }
+            if survey.hold.is_some() { "" } else { " of a zone" },
+            if survey.limits.iter().any(|limit| limit.code() == ReasonCode::FailedTogether) {
+                "nodes that failed together still hold their pods"
+            } else {
+                "a run deletes"
+            }
         ),
         Limit::FailedTogether { .. } => format!(
             "Nothing by itself; {due}. A run deletes once at most {} of these nodes are NotReady, or on those that you confirm off.",
