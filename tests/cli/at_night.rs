@@ -753,6 +753,12 @@ fn only_what_cannot_wait_rings() {
             5,
         ),
         (
+            "2 of 4 are Ready",
+            nodes.clone() + &on_disk(2).replace("replicas: 3", "replicas: 4"),
+            "NOW 1 Look at",
+            5,
+        ),
+        (
             "for more than two hours",
             old + &on_disk(1),
             "NOW 1 Look at",
