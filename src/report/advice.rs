@@ -296,6 +296,7 @@ impl<'a> Advice<'a> {
                 _ => self.pods.0.iter().map(|pod| pod.name()).collect(),
             },
             nodes: self.nodes.0.iter().map(ToString::to_string).collect(),
+            rings: self.rings(survey),
             cases,
         }
     }

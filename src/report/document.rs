@@ -59,6 +59,8 @@ entry! {
         pub pods: Vec<String>,
         /// The nodes that it is about.
         pub nodes: Vec<String>,
+        /// Whether a run with it ends with exit code 5, if `--exit-on-manual` is set.
+        pub rings: bool,
         /// What you may find, and what to do then.
         pub cases: Vec<Case>,
     }

@@ -799,9 +799,14 @@ fn only_what_cannot_wait_rings() {
             NOW,
             "--log-level=off",
             "--exit-on-manual",
+            "--output=json",
         ]);
         let audit = audit.input(saved(&format!("Namespace impala: {{}}\n{state}")));
-        audit.run().exits(exit);
+        let ended = audit.run();
+        assert_eq!(ended.code, exit, "{what}");
+        let report = ended.report();
+        let mut steps = report["steps"].as_array().expect("a list").iter();
+        assert_eq!(steps.any(|step| step["rings"] == true), exit == 5, "{what}");
     }
 }
 
