@@ -179,6 +179,7 @@ pub enum Again<'a> {
     ByNobody,
 }
 
+const UNLESS_RESET: &str = "unless the datastore was reset or restored without it";
 const ERASES: &str = "stopping and starting a cloud instance erases its instance store";
 /// The most nodes of a step, each with the command that confirms it off.
 const CONFIRMED: usize = 5;
@@ -338,7 +339,7 @@ impl<'a> Advice<'a> {
                         "Reach each of {names} at its console: one of them can run, and be cut off."
                     )
                 };
-                format!("{see} Leave on what runs: repair its network, or its API server. Switch on what is off.")
+                format!("{see} Leave on what runs: repair its network, or its API server. Switch on what is off, {UNLESS_RESET}.")
             }
             What::DropMembers(quorum) => {
                 let names = listed(&quorum.not_ready, NAMES);
@@ -381,9 +382,12 @@ impl<'a> Advice<'a> {
                 )
             }
             What::Reach => {
+                let is_member = apart.is_some_and(|node| node.quorum().is_some());
+                let unless = is_member.then(|| format!(", {UNLESS_RESET}"));
+                let on = format!("switch it on again{}.", prefixed("", unless));
                 let off = match nodes.0[..] {
-                    [name] => format!("switch it on again. Only once you have SEEN {name} off, and it stays off, confirm that; a run then deletes what no rule keeps there."),
-                    _ => "switch it on again. Only if it stays off, confirm that; a run then deletes what no rule keeps there. Look at each of the others before you confirm it.".to_owned(),
+                    [name] => format!("{on} Only once you have SEEN {name} off, and it stays off, confirm that; a run then deletes what no rule keeps there."),
+                    _ => format!("{on} Only if it stays off, confirm that; a run then deletes what no rule keeps there. Look at each of the others before you confirm it."),
                 };
                 cases = vec![
                     Case::new(
@@ -626,9 +630,10 @@ impl<'a> Advice<'a> {
                 }
             }
             What::RepairController { finalizer, by } => format!(
-                "{pods} {} held by finalizer {finalizer}{}: repair its controller.",
+                "{pods} {} held by finalizer {finalizer}{}: repair its controller{}.",
                 pods.verb("is", "are"),
-                prefixed(", set by ", *by)
+                prefixed(", set by ", *by),
+                prefixed(", which can have run on ", Some(nodes).filter(|nodes| !nodes.0.is_empty()))
             ),
             What::EndPods {
                 finalizer,
@@ -780,7 +785,7 @@ impl<'a> Advice<'a> {
             let owners = prefixed(": ", Some(owners).filter(|owners| !owners.is_empty()));
             cases.push(Case::new(
                 "Cannot look",
-                format!("scale down what uses these volumes{owners}, and delete no object. Do the same if you cannot power it off."),
+                format!("stop what uses these volumes, each by its owner{owners}. Delete no object. Do the same if you cannot power it off."),
             ));
         }
         cases
@@ -1456,10 +1461,15 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             "force-delete pods on a machine that is alive: they would run twice.".to_owned()
         }),
         match (survey.select(needs_you), before) {
-            (Some(_), _) => Some(format!(
-                "{}strip a finalizer, or delete a VolumeAttachment.",
-                prefixed("", kept)
-            )),
+            (Some(_), before) => {
+                let verb = if kept.is_some() { "or" } else { "force-delete" };
+                let any = before.map(|before| format!("{verb} any other pod {before}, "));
+                let pods = joined(kept.into_iter().map(str::to_owned).chain(any), "");
+                Some(format!(
+                    "{}strip a finalizer, or delete a VolumeAttachment.",
+                    prefixed("", pods)
+                ))
+            }
             (None, Some(before)) => Some(format!(
                 "force-delete pods by hand, or delete a VolumeAttachment, {before}."
             )),

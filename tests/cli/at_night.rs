@@ -688,7 +688,7 @@ fn each_reason_of_a_pod_has_its_step() {
     );
     for words in [
         "give up the data of impala/db-0: delete PVC data-db-0.",
-        "impala/db-0 is held by finalizer example.org/backup: repair its controller.",
+        "impala/db-0 is held by finalizer example.org/backup: repair its controller, which can have run on ds01.",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
