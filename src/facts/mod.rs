@@ -100,8 +100,8 @@ pub struct ClusterFacts {
     pub active: BTreeMap<String, Vec<PodFacts>>,
     /// The namespaces, if the namespace filter matches none of them and no pod.
     pub unmatched_namespaces: Option<Vec<String>>,
-    /// The active pods of its namespace that a pod controls, by its namespace and UID, if all pods were listed.
-    pub owned_by_pods: BTreeMap<(String, Uid), Vec<String>>,
+    /// The active pods of its namespace that a pod controls, by its namespace and UID; `None` if they were not read.
+    pub owned_by_pods: Option<BTreeMap<(String, Uid), Vec<String>>>,
     /// What waits for a pod or a node, if all pods were listed.
     pub strays: Vec<Stray>,
     /// How many pods that have not started were not asked what they wait for.

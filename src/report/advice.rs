@@ -179,6 +179,7 @@ pub enum Again<'a> {
     ByNobody,
 }
 
+const OTHERS: &str = "pod-reaper explain POD, with a pod of the node.";
 const UNLESS_RESET: &str = "unless the datastore was reset or restored without it";
 const ERASES: &str = "stopping and starting a cloud instance erases its instance store";
 /// The most nodes of a step, each with the command that confirms it off.
@@ -353,7 +354,7 @@ impl<'a> Advice<'a> {
                 let members = members.filter_map(|node| Some((node.known?, node.may_taint)));
                 let cases_of = |(node, may_taint): (&NodeFacts, bool)| {
                     let name = &node.name;
-                    let off = format!("{name}: only once you have SEEN it off, and it stays off, confirm that. The next run deletes its pods.");
+                    let off = format!("{name}: only once you have SEEN it off, and it stays off, confirm that. A run then deletes what no rule keeps there.");
                     let gone = format!("{name}: only if the datastore is elsewhere, or was reset or restored without it, delete its Node object.");
                     [
                         ("Off", off, target.confirm_off(node, may_taint)),
@@ -367,6 +368,9 @@ impl<'a> Advice<'a> {
                     ..Case::new(found, what)
                 });
                 cases = members.collect();
+                if quorum.not_ready.len() > NAMED && asked.is_none() {
+                    cases.extend([Case::new("Others", OTHERS)]);
+                }
                 format!(
                     "Once you have reached each of {names}, and know which of them is off or gone:"
                 )
@@ -403,15 +407,14 @@ impl<'a> Advice<'a> {
                 pods.nodes().are("is", "are")
             ),
             What::MakeRoom => {
-                let room = format!("add or uncordon a node on which {pods} can start.");
+                let room = format!(
+                    "once {} Ready, or confirmed off, add or uncordon a node on which {pods} can start.",
+                    nodes.are("is", "are")
+                );
                 cases = vec![
                     self.confirm(survey, "switch it on again. Only if it stays off, confirm that; a run then deletes there, although nothing has room."),
                     Case::new("Then", room),
                 ];
-                let spot = match nodes.0[..] {
-                    [name] => with_address(name, survey.node(name).and_then(|node| node.known)),
-                    _ => nodes.to_string(),
-                };
                 format!("Look at the console of {spot}, and bring it back.")
             }
             What::SeeWhatIsNotKnown(what) => {
@@ -446,9 +449,15 @@ impl<'a> Advice<'a> {
             What::PowerOff => format!(
                 "Bring {nodes} back, or power off what does not boot: old containers can still run there."
             ),
-            What::RepairLeaf => format!(
-                "Look for {pods} on leaf node {nodes} BEFORE you repair it, or the link to it: its own agent then ends what runs."
-            ),
+            What::RepairLeaf => {
+                let [leaf, it, its] = match nodes.0.len() {
+                    1 => ["leaf node", "it", "its"],
+                    _ => ["leaf nodes", "them", "their"],
+                };
+                format!(
+                    "Look for {pods} on {leaf} {nodes} BEFORE you repair {it}, or the link: {its} own agent then ends what runs."
+                )
+            }
             What::LookInLeafCluster(cluster) => {
                 let there = Target {
                     kubeconfig: Some(format!("{cluster}.kubeconfig").into()),
@@ -522,6 +531,7 @@ impl<'a> Advice<'a> {
                 let shares = |pod: &PodView<'_>| {
                     let (asked, facts) = (&pods.0[0].judged.pod, &pod.judged.pod);
                     pod.is_local()
+                        && facts.workload.is_some()
                         && facts.uid != asked.uid
                         && (&facts.node, &facts.namespace, &facts.workload)
                             == (&asked.node, &asked.namespace, &asked.workload)
@@ -551,7 +561,7 @@ impl<'a> Advice<'a> {
             ),
             What::SeeWhy(code) => {
                 let why = match pods.0[..] {
-                    [pod] => pod.reason.to_string(),
+                    [pod] if pod.reason.code() == *code => pod.reason.to_string(),
                     _ => "see why (pod-reaper explain POD).".to_owned(),
                 };
                 format!("{pods} [{code}]: {why} What to do: book, Three in the morning.")
@@ -675,7 +685,7 @@ impl<'a> Advice<'a> {
     /// Returns what to do with those of its machines that are off.
     fn confirm(&self, survey: &Survey<'_>, what: &str) -> Case {
         let nodes = self.nodes.0.iter().filter_map(|name| survey.node(name));
-        let nodes = match self.apart.filter(|_| self.what == What::Reach) {
+        let nodes = match self.apart {
             // Lines that stand together are pasted together, and only this one of the nodes was looked at.
             Some(place) => vec![&survey.nodes[place]],
             None => nodes.take(CONFIRMED).collect_vec(),
@@ -687,10 +697,11 @@ impl<'a> Advice<'a> {
         let commands = commands.collect_vec();
         let mut what = what.to_owned();
         if nodes.iter().any(|node| node.may_taint) {
-            what += " Its volumes are free within seconds; the command runs for a minute.";
+            what += " A command that sets the taint runs for a minute, and frees volumes within seconds.";
         }
         if self.nodes.0.len() > commands.len() {
-            what += " For the others: pod-reaper explain POD, with a pod of the node.";
+            what += " For the others: ";
+            what += OTHERS;
         }
         Case {
             commands,
@@ -1095,6 +1106,8 @@ fn make_room<'a>(survey: &'a Survey<'a>) -> Option<Advice<'a>> {
     };
     let nodes = &mut advice.nodes.0;
     nodes.retain(|name| survey.node(name).is_some_and(has_no_look));
+    let first = nodes.first().copied();
+    advice.apart = first.and_then(|name| survey.nodes.iter().position(|it| it.name == name));
     Some(advice)
 }
 
@@ -1520,7 +1533,12 @@ fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> Stri
         _ => format!("POWER OFF {spot}{by}, unless they are off or boot"),
     };
     let disk = if needs.disk {
-        format!(" Pods need {whose} disk: a reset is enough, and {ERASES}.")
+        let disk = if nodes.0.len() == 1 {
+            "its disk"
+        } else {
+            "their disks"
+        };
+        format!(" Pods need {disk}: a reset is enough, and {ERASES}.")
     } else {
         String::new()
     };

@@ -91,7 +91,9 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
         },
         not_evicted: match asked {
             Some(_) => Vec::new(),
-            None => not_evicted_yet.map(|pod| not_evicted(pod.judged)).collect(),
+            None => not_evicted_yet
+                .map(|pod| not_evicted(survey, pod.judged))
+                .collect(),
         },
         history: survey.history.clone(),
         errors: survey.errors.to_vec(),
@@ -127,17 +129,18 @@ pub fn entry(survey: &Survey<'_>, pod: &PodView<'_>) -> PodEntry {
         ready_copies: judged.pod.copies.map(|copies| copies.to_string()),
         cause: pod.hang.map(Hang::code),
         note: pod.note.clone(),
-        owned_pods: survey.owned_by(pod).cloned().unwrap_or_default(),
+        owned_pods: survey.owned_by(&judged.pod).map(<[_]>::to_vec),
         ..PodEntry::from(&judged.pod)
     }
 }
 
 /// Returns the entry of a pod that Kubernetes has not evicted yet.
-pub fn not_evicted(judged: &Judged) -> PodEntry {
+pub fn not_evicted(survey: &Survey<'_>, judged: &Judged) -> PodEntry {
     PodEntry {
         detail: "It is not Terminating: Kubernetes has not evicted it yet.".to_owned(),
         foreseen: judged.foreseen.as_deref().map(ForeseenEntry::from),
         ready_copies: judged.pod.copies.map(|copies| copies.to_string()),
+        owned_pods: survey.owned_by(&judged.pod).map(<[_]>::to_vec),
         ..PodEntry::from(&judged.pod)
     }
 }

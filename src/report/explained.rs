@@ -46,7 +46,7 @@ pub fn entry(survey: &Survey<'_>, pod: &PodFacts) -> PodEntry {
             "Its namespace {} is left out. The run looks at these namespaces: {}.",
             pod.namespace, survey.settings.namespaces
         )),
-        (None, None) if let Some(judged) = survey.not_evicted(pod) => build::not_evicted(judged),
+        (None, None) if let Some(judged) = survey.not_evicted(pod) => build::not_evicted(survey, judged),
         (None, None) if let Some(waiting) = survey.waiting => left_out(format!("{waiting}.")),
         (None, None) if pod.phase == "Pending" => left_out(not_started(pod)),
         (None, None) => left_out("It is not Terminating: its deletion was not requested. pod-reaper looks at Terminating pods only.".to_owned()),

@@ -131,7 +131,7 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
             pod.fate == Verdict::Reap && pod.from.is_none_or(|from| from <= now)
         };
         let due = pods.filter(is_due);
-        let due = due.map(|pod| 1 + survey.owned_by(pod).map_or(0, Vec::len));
+        let due = due.map(|pod| 1 + survey.owned_by(&pod.judged.pod).map_or(0, <[_]>::len));
         counted(due.sum(), "POD", "PODS")
     };
     let before = deadline(survey, nodes).map(|at| match at {
@@ -584,9 +584,10 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             survey.settings.limits.max_not_ready_percent,
             if survey.hold.is_some() { "" } else { " of a zone" },
             if survey.limits.iter().any(|limit| limit.code() == ReasonCode::FailedTogether) {
-                "nodes that failed together still hold their pods"
+                let most = survey.settings.limits.max_failed_together.unwrap_or_default();
+                format!("a run deletes, unless more than {most} nodes that failed together are still NotReady")
             } else {
-                "a run deletes"
+                "a run deletes".to_owned()
             }
         ),
         Limit::FailedTogether { .. } => format!(
@@ -618,13 +619,17 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         let remark = (unevicted > 0)
             .then(|| counted(unevicted, "is not evicted yet", "are not evicted yet"));
         let remark = prefixed("; of these, ", remark);
-        let owned = pods.0.iter().filter_map(|pod| survey.owned_by(pod));
-        let owned = Some(owned.map(Vec::len).sum::<usize>()).filter(|count| *count > 0);
+        let owned = pods
+            .0
+            .iter()
+            .filter_map(|pod| survey.owned_by(&pod.judged.pod));
+        let owned = Some(owned.map(<[_]>::len).sum::<usize>()).filter(|count| *count > 0);
         let owned = owned.map(|count| {
             let [them, they_own] =
                 [("it", "them"), ("it owns", "they own")].map(|(one, many)| pods.verb(one, many));
+            let go = if count == 1 { "goes" } else { "go" };
             let count = counted(count, "active pod", "active pods");
-            format!("; with {them} go {count} that {they_own}")
+            format!("; {count} that {they_own} {go} with {them}")
         });
         let owned = owned.unwrap_or_default();
         let nodes_are = pods.nodes().are("is", "are");

@@ -101,10 +101,12 @@ pub fn steps(survey: &Survey<'_>, all: &[Advice<'_>]) -> Vec<Step> {
     let left_over = shown.split_off(most.min(shown.len()));
     shown.sort_unstable();
     let steps = shown.iter().map(|place| all[*place].step(survey));
-    let urgent = left_over
-        .iter()
-        .filter(|place| all[**place].press.is_some());
-    let rest = Advice::rest(urgent.count(), left_over.len()).step(survey);
+    let left_over_advice = || left_over.iter().map(|place| &all[*place]);
+    let urgent = left_over_advice().filter(|advice| advice.press.is_some());
+    let rest = Step {
+        rings: left_over_advice().any(|advice| advice.rings(survey)),
+        ..Advice::rest(urgent.count(), left_over.len()).step(survey)
+    };
     let rest = Some(rest).filter(|_| !left_over.is_empty());
     steps.chain(rest).collect()
 }
@@ -240,8 +242,11 @@ fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect, later: bool) -> Section {
 /// Lists the active pods that a deleted pod controls, which are deleted with it.
 fn goes_too(survey: &Survey<'_>) -> Section {
     let owners = survey.shown().iter().filter(|pod| pod.is_reaped());
-    let owned = owners.filter_map(|pod| Some((pod.name(), survey.owned_by(pod)?.clone())));
-    let owned = owned.collect_vec();
+    let owned = owners.filter_map(|pod| Some((pod.name(), survey.owned_by(&pod.judged.pod)?)));
+    let owned = owned.filter(|(_, names)| !names.is_empty());
+    let owned = owned
+        .map(|(pod, names)| (pod, names.to_vec()))
+        .collect_vec();
     let count = owned.iter().map(|(_, names)| names.len()).sum();
     list("DELETED WITH THEIR OWNER", count, None, owned)
 }

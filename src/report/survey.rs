@@ -426,11 +426,11 @@ impl<'a> Survey<'a> {
         plan.filter_map(move |judged| all.get(&judged.pod.uid).copied())
     }
 
-    /// Lists the active pods that a pod controls, and that are deleted with it.
-    pub fn owned_by(&self, pod: &PodView<'_>) -> Option<&'a Vec<String>> {
-        let pod = &pod.judged.pod;
+    /// Lists the active pods that a pod controls, and that are deleted with it; `None` if they were not read.
+    pub fn owned_by(&self, pod: &PodFacts) -> Option<&'a [String]> {
         let owner = (pod.namespace.clone(), pod.uid.clone());
-        self.run.facts.owned_by_pods.get(&owner)
+        let owned = self.run.facts.owned_by_pods.as_ref()?.get(&owner);
+        Some(owned.map_or(&[], Vec::as_slice))
     }
 
     /// Returns the pod with what is foreseen, if Kubernetes has not evicted it yet.

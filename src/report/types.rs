@@ -190,8 +190,8 @@ in_json! {
         pub cause: Option<HangCode>,
         /// What to remember once the pod is reaped.
         pub note: Option<String>,
-        /// The active pods that it controls, in its namespace. Kubernetes deletes them with it.
-        pub owned_pods: Vec<String>,
+        /// The active pods that it controls, in its namespace, which Kubernetes deletes with it; null if they were not read.
+        pub owned_pods: Option<Vec<String>>,
     }
 
     /// What the rules say of a pod at a later moment, if nothing else changes and nothing more is heard of

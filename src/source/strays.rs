@@ -35,9 +35,13 @@ impl<A: Api> Gathering<'_, A> {
                 }));
             };
             let pods = reader.api.each(Of::All, add_owned).await;
-            for (owner, name) in pods.into_iter().flat_map(|listed| listed.items) {
-                facts.owned_by_pods.entry(owner).or_default().push(name);
-            }
+            facts.owned_by_pods = pods.ok().map(|listed| {
+                let mut owned = BTreeMap::<_, Vec<_>>::new();
+                for (owner, name) in listed.items {
+                    owned.entry(owner).or_default().push(name);
+                }
+                owned
+            });
         }
         let (mut waiting, over) = reader.waiting.take().into_pods();
         waiting.sort_by_key(|pod| pod.created);

@@ -659,21 +659,37 @@ fn the_pods_that_a_pod_owns_are_counted_with_it() {
             "Pod impala/{name}: {{node: ds02, grace: null, metadata: {{ownerReferences: [{owner}]}}}}\n"
         )
     };
-    let cluster = node("ds01", false, "")
-        + &node("ds02", true, "")
-        + &node("ds03", true, "")
+    let nodes = node("ds01", false, "") + &node("ds02", true, "") + &node("ds03", true, "");
+    let volume =
+        "PersistentVolume net: {claim: impala/net, spec: {nfs: {server: s, path: /}, csi: null}}\n";
+    let one = nodes
         + &pod("ds01", "driver", "uses: net")
-        + "PersistentVolume net: {claim: impala/net, spec: {nfs: {server: s, path: /}, csi: null}}\n"
+        + volume
         + &owned("exec-1", "impala-driver")
-        + &owned("exec-2", "impala-driver")
         + &owned("other", "impala-another");
-    let said = page(&cluster, &[]);
-    for words in [
-        "THE NEXT RUN DELETES 3 PODS.",
-        "force-deletes 1 pod (is gone for good); with it go 2 active pods that it owns.",
-        "DELETED WITH THEIR OWNER: 2 impala/driver exec-1, exec-2",
+    let two = one.clone() + &owned("exec-2", "impala-driver");
+    for (cluster, all, go, names) in [
+        (
+            &one,
+            "2 PODS",
+            "1 active pod that it owns goes",
+            "1 impala/driver exec-1",
+        ),
+        (
+            &two,
+            "3 PODS",
+            "2 active pods that it owns go",
+            "2 impala/driver exec-1, exec-2",
+        ),
     ] {
-        assert!(said.contains(words), "{words}: {said}");
+        let said = page(cluster, &[]);
+        for words in [
+            &format!("THE NEXT RUN DELETES {all}."),
+            &format!("force-deletes 1 pod (is gone for good); {go} with it."),
+            &format!("DELETED WITH THEIR OWNER: {names}"),
+        ] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
     }
 }
 
