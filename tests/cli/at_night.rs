@@ -698,12 +698,12 @@ fn the_pods_that_a_pod_owns_are_counted_with_it() {
 fn each_reason_of_a_pod_has_its_step() {
     let kept = local("ds01", "db-0", "data-db-0");
     let kept = kept.replace("labels:", "finalizers: [example.org/backup], labels:");
-    let said = page(
-        &(node("ds01", false, "") + &kept + &node("ds02", true, "")),
-        &[],
-    );
+    let cluster = node("ds01", false, "") + &kept + &node("ds02", true, "");
+    let said = page(&cluster, &["--manual-owner-kind=StatefulSet"]);
     for words in [
         "give up the data of impala/db-0: delete PVC data-db-0.",
+        // Its first reason is another one.
+        "impala/db-0 [owner-kind]: see why (pod-reaper explain POD).",
         "impala/db-0 is held by finalizer example.org/backup: repair its controller, which can have run on ds01.",
     ] {
         assert!(said.contains(words), "{words}: {said}");
