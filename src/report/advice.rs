@@ -179,8 +179,11 @@ pub enum Again<'a> {
     ByNobody,
 }
 
+/// What finds the command for a node that a step does not name.
 const OTHERS: &str = "pod-reaper explain POD, with a pod of the node.";
+/// Old members that are switched on after a reset can be a majority of their own.
 const UNLESS_RESET: &str = "unless the datastore was reset or restored without it";
+/// Why a machine whose disk is needed is reset.
 const ERASES: &str = "stopping and starting a cloud instance erases its instance store";
 /// The most nodes of a step, each with the command that confirms it off.
 const CONFIRMED: usize = 5;
@@ -345,31 +348,25 @@ impl<'a> Advice<'a> {
             What::DropMembers(quorum) => {
                 let names = listed(&quorum.not_ready, NAMES);
                 // Lines that stand together are pasted together, so each has its own case.
-                let members = quorum
-                    .not_ready
-                    .iter()
-                    .filter_map(|name| survey.node(name));
                 let asked = survey.asked.and_then(|pod| pod.node.as_deref());
-                let members = members.filter(|node| asked.is_none_or(|name| name == node.name));
+                let members = quorum.not_ready.iter();
+                let members = members.filter(|name| asked.is_none_or(|asked| asked == *name));
+                let members = members.filter_map(|name| survey.node(name));
                 let members = members.filter_map(|node| Some((node.known?, node.may_taint)));
-                let cases_of = |(node, may_taint): (&NodeFacts, bool)| {
-                    let name = &node.name;
-                    let off = format!("{name}: only once you have SEEN it off, and it stays off, confirm that. A run then deletes what no rule keeps there.");
-                    let gone = format!("{name}: only if the datastore is elsewhere, or was reset or restored without it, delete its Node object.");
-                    [
-                        ("Off", off, target.confirm_off(node, may_taint)),
-                        ("Gone", gone, target.delete_node(node)),
-                    ]
-                };
-                let members = members.take(NAMED).flat_map(cases_of);
-                let members = members.map(|(found, what, command)| Case {
+                let case = |found, what, command: Option<String>| Case {
                     commands: Vec::from_iter(command),
                     harms: Some(Harm::Pods),
                     ..Case::new(found, what)
-                });
-                cases = members.collect();
+                };
+                for (node, may_taint) in members.take(NAMED) {
+                    let name = &node.name;
+                    let off = format!("{name}: only once you have SEEN it off, and it stays off, confirm that. A run then deletes what no rule keeps there.");
+                    cases.push(case("Off", off, target.confirm_off(node, may_taint)));
+                    let gone = format!("{name}: only if the datastore is elsewhere, or was reset or restored without it, delete its Node object.");
+                    cases.push(case("Gone", gone, target.delete_node(node)));
+                }
                 if quorum.not_ready.len() > NAMED && asked.is_none() {
-                    cases.extend([Case::new("Others", OTHERS)]);
+                    cases.push(Case::new("Others", OTHERS));
                 }
                 format!(
                     "Once you have reached each of {names}, and know which of them is off or gone:"
@@ -1076,9 +1073,8 @@ fn for_waiting<'a>(survey: &Survey<'a>, waiting: &'a Waiting) -> Advice<'a> {
 fn reach<'a>(survey: &Survey<'a>, nodes: Vec<&'a str>) -> Advice<'a> {
     let is_empty = |name: &&&str| survey.node(name).is_none_or(|node| node.pods.is_empty());
     let first = nodes.iter().min_by_key(is_empty);
-    let place = first.and_then(|name| survey.nodes.iter().position(|it| it.name == *name));
     Advice {
-        apart: place,
+        apart: first.and_then(|name| survey.place(name)),
         ..Advice::new(What::Reach, nodes, Some(Press::Unsure))
     }
 }
@@ -1106,8 +1102,7 @@ fn make_room<'a>(survey: &'a Survey<'a>) -> Option<Advice<'a>> {
     };
     let nodes = &mut advice.nodes.0;
     nodes.retain(|name| survey.node(name).is_some_and(has_no_look));
-    let first = nodes.first().copied();
-    advice.apart = first.and_then(|name| survey.nodes.iter().position(|it| it.name == name));
+    advice.apart = nodes.first().and_then(|name| survey.place(name));
     Some(advice)
 }
 
@@ -1477,10 +1472,10 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             (Some(_), before) => {
                 let verb = if kept.is_some() { "or" } else { "force-delete" };
                 let any = before.map(|before| format!("{verb} any other pod {before}, "));
-                let pods = joined(kept.into_iter().map(str::to_owned).chain(any), "");
                 Some(format!(
-                    "{}strip a finalizer, or delete a VolumeAttachment.",
-                    prefixed("", pods)
+                    "{}{}strip a finalizer, or delete a VolumeAttachment.",
+                    kept.unwrap_or_default(),
+                    any.unwrap_or_default()
                 ))
             }
             (None, Some(before)) => Some(format!(
@@ -1532,17 +1527,7 @@ fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> Stri
         1 => format!("POWER OFF {spot}{by}, unless it is off or boots"),
         _ => format!("POWER OFF {spot}{by}, unless they are off or boot"),
     };
-    let disk = if needs.disk {
-        let disk = if nodes.0.len() == 1 {
-            "its disk"
-        } else {
-            "their disks"
-        };
-        format!(" Pods need {disk}: a reset is enough, and {ERASES}.")
-    } else {
-        String::new()
-    };
-    let what = match volumes {
+    let off = match volumes {
         Volumes::MovedAt(at) => format!("{off}. Since {}, {can_write}", clock(at)),
         Volumes::MayHaveMoved => {
             format!("{off}. What earlier runs deleted there is not known: assume that {can_write}")
@@ -1551,16 +1536,17 @@ fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> Stri
             format!("{off}. From then on, {can_write} Waiting for {nodes} is no longer safe.")
         }
         Volumes::MoveAfterRun(Some(at)) => {
-            format!("Look at the console of {spot} before {}.", clock(at))
+            return format!("Look at the console of {spot} before {}.", clock(at));
         }
         Volumes::MoveAfterRun(None) => {
-            format!("Look at the console of {spot} before the next run.")
+            return format!("Look at the console of {spot} before the next run.");
         }
-        Volumes::Stay => format!("Look at the console of {spot}."),
+        Volumes::Stay => return format!("Look at the console of {spot}."),
     };
-    match volumes {
-        Volumes::MovedAt(_) | Volumes::MayHaveMoved | Volumes::MoveAt(_) => what + &disk,
-        Volumes::MoveAfterRun(_) | Volumes::Stay => what,
+    match nodes.0.len() {
+        _ if !needs.disk => off,
+        1 => format!("{off} Pods need its disk: a reset is enough, and {ERASES}."),
+        _ => format!("{off} Pods need their disks: a reset is enough, and {ERASES}."),
     }
 }
 

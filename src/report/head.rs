@@ -134,9 +134,12 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
         let due = due.map(|pod| 1 + survey.owned_by(&pod.judged.pod).map_or(0, <[_]>::len));
         counted(due.sum(), "POD", "PODS")
     };
-    let before = deadline(survey, nodes).map(|at| match at {
-        _ if at == now => format!("ACT NOW, THE NEXT RUN DELETES {}", due()),
-        _ => format!("ACT BEFORE {}", clock(at)),
+    let before = deadline(survey, nodes).map(|at| {
+        if at == now {
+            format!("ACT NOW, THE NEXT RUN DELETES {}", due())
+        } else {
+            format!("ACT BEFORE {}", clock(at))
+        }
     });
     let moved = |node: &&NodeView<'_>| {
         node.is_suspect() && matches!(node.volumes, Volumes::MovedAt(_) | Volumes::MayHaveMoved)
@@ -625,8 +628,7 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             .filter_map(|pod| survey.owned_by(&pod.judged.pod));
         let owned = Some(owned.map(<[_]>::len).sum::<usize>()).filter(|count| *count > 0);
         let owned = owned.map(|count| {
-            let [them, they_own] =
-                [("it", "them"), ("it owns", "they own")].map(|(one, many)| pods.verb(one, many));
+            let (them, they_own) = (pods.verb("it", "them"), pods.verb("it owns", "they own"));
             let go = if count == 1 { "goes" } else { "go" };
             let count = counted(count, "active pod", "active pods");
             format!("; {count} that {they_own} {go} with {them}")

@@ -1,7 +1,7 @@
 //! The survey: each node and each pod of a run, looked at once.
 //!
-//! Nothing else in the report reads the plan or the facts of the cluster. What was not read is a
-//! variant or an error, so that no sentence can take it for none.
+//! Nothing else in the report reads the plan or the facts of the cluster. A fact that was not read is a variant or an error,
+//! so that no sentence can take it for none.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -350,9 +350,14 @@ impl<'a> Survey<'a> {
         Some(&self.nodes[pod.node_index?])
     }
 
+    /// Returns the place of that node in `nodes`, if it was looked up.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+
     /// Returns the node of that name, if it was looked up.
     pub fn node(&self, name: &str) -> Option<&NodeView<'a>> {
-        Some(&self.nodes[*self.places.get(name)?])
+        Some(&self.nodes[self.place(name)?])
     }
 
     /// Lists the nodes that are not Ready, or gone, by state. If nodes are supposed to be dead, only these are judged.
@@ -428,8 +433,8 @@ impl<'a> Survey<'a> {
 
     /// Lists the active pods that a pod controls, and that are deleted with it; `None` if they were not read.
     pub fn owned_by(&self, pod: &PodFacts) -> Option<&'a [String]> {
-        let owner = (pod.namespace.clone(), pod.uid.clone());
-        let owned = self.run.facts.owned_by_pods.as_ref()?.get(&owner);
+        let all = self.run.facts.owned_by_pods.as_ref()?;
+        let owned = all.get(&(pod.namespace.clone(), pod.uid.clone()));
         Some(owned.map_or(&[], Vec::as_slice))
     }
 

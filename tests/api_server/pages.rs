@@ -108,7 +108,7 @@ fn decide(settings: &mut String, block: &str) {
     }
 }
 
-/// What a reader decided, as the run and the look have it: the objects without the permissions to write, and without the
+/// The decisions of a reader, as the run and the look have them: the objects without the permissions to write, and without the
 /// variable by which a look differs.
 fn decided(folder: &Path) -> Vec<Value> {
     let documents = kustomize(folder);
