@@ -1,6 +1,6 @@
 //! One run, from facts to report. Each step is a module of its own.
 
-use std::{cell::Cell, time::Duration};
+use std::cell::Cell;
 
 use itertools::Itertools as _;
 use jiff::SignedDuration;
@@ -22,10 +22,6 @@ use crate::{
     stop::Stop,
     words::{counted, human_duration, sanitize},
 };
-
-/// How long before the first delete the guard may have been proved: a binding can be removed while a person reads the
-/// question, or while a large cluster is read.
-const PROOF_FRESH_FOR: Duration = Duration::from_secs(30);
 
 /// Runs with these `settings` and returns the record of the run. `Err` if no cluster could be
 /// asked, a filter selects nothing, the facts could not be gathered, or `stop` ended the run before they were.
@@ -164,13 +160,11 @@ async fn prove_guard(settings: &Settings, cluster: &Cluster) -> Result<Option<In
     }
     let at = Instant::now();
     cluster.prove().await.map_err(CouldNotRun::Unguarded)?;
-    tracing::info!("The guard is proved: it refuses this account the delete of a running pod");
     Ok(Some(at))
 }
 
 /// Deletes the pods to be reaped, verifies that they are gone, and writes Events. A dry run does none
-/// of this. Each of these pods gets an outcome. Fails before the first delete if the proof of the guard is old, and there
-/// is none any more.
+/// of this. Each of these pods gets an outcome. Fails before the first delete if the guard could not be proved again.
 async fn act_and_verify(
     run: &mut RunRecord<'_>,
     (leases, proved): (Option<&OtherLeases>, Option<Instant>),
@@ -207,19 +201,13 @@ async fn act_and_verify(
         now.saturating_add(elapsed).unwrap_or(now)
     };
     let begun = history::before(cluster, run, at()).await;
-    let is_old = proved.is_some_and(|proved| proved.elapsed() > PROOF_FRESH_FOR);
-    if is_old
-        && !pods.is_empty()
-        && let Err(unguarded) = prove_guard(run.settings, cluster).await
-    {
-        // Nothing was deleted, so the run takes back its notes.
-        history::after(cluster, run, begun, at()).await;
-        return Err(unguarded);
-    }
     let (policy, judged_by) = (&run.settings.policy, (&run.facts, leases));
-    run.outcomes = reap(cluster, stop, policy, judged_by, &pods, &progress).await;
+    let reaped = reap(cluster, stop, policy, judged_by, proved, &pods, &progress).await;
     status("");
+    let reaped = reaped.map(|outcomes| run.outcomes = outcomes);
+    // Without outcomes, the run takes back its notes.
     history::after(cluster, run, begun, at()).await;
+    reaped?;
     events::write(cluster, stop, run, at()).await;
     Ok(())
 }

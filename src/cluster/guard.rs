@@ -57,7 +57,12 @@ impl Cluster {
         loop {
             let again = Instant::now() + RETRY_PAUSE <= until;
             match self.ask(&path).await {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    tracing::info!(
+                        "The guard is proved: it refuses this account the delete of a running pod"
+                    );
+                    return Ok(());
+                }
                 Err(NoProof::NotYet(_)) if again => tokio::time::sleep(RETRY_PAUSE).await,
                 Err(NoProof::NotYet(why) | NoProof::Never(why)) => return Err(why),
             }

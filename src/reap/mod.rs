@@ -7,14 +7,18 @@
 mod turn;
 mod verify;
 
-use std::{cell::RefCell, collections::BTreeMap};
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::BTreeMap,
+};
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools as _;
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     cluster::{Api as _, Cluster, MAX_IN_FLIGHT},
+    exit::{CouldNotRun, Result},
     facts::{ClusterFacts, PodFacts, Uid, Unread},
     judge::{Judged, Policy},
     outcome::{Outcome, OutcomeCode},
@@ -26,17 +30,19 @@ use crate::{
 use self::turn::{Node, Run, Shared, Turn};
 
 /// Deletes `pods`, a few at a time, node after node, begun in their order. Returns each pod's outcome, by
-/// UID. `facts` and `leases` are what the pods were judged by. `progress` is called once for each pod.
+/// UID. `facts` and `leases` are what the pods were judged by, and `proved` is when the guard was proved, if it has to be.
+/// `progress` is called once for each pod. `Err` if the guard had to be proved again, and was not: nothing was written then.
 pub async fn reap(
     cluster: &Cluster,
     stop: &Stop,
     policy: &Policy,
     (facts, leases): (&ClusterFacts, Option<&OtherLeases>),
+    proved: Option<Instant>,
     pods: &[&Judged],
     progress: &dyn Fn(),
-) -> BTreeMap<Uid, Outcome> {
+) -> Result<BTreeMap<Uid, Outcome>> {
     if pods.is_empty() {
-        return BTreeMap::new();
+        return Ok(BTreeMap::new());
     }
     // Only pods of nodes that were judged get a turn. The others keep this outcome.
     let unjudged = Outcome::failed(&"its node was never judged");
@@ -62,6 +68,8 @@ pub async fn reap(
         stop,
         policy,
         namespaces: namespaces.map_err(Unread::from),
+        proved: Mutex::new(proved),
+        unguarded: OnceCell::new(),
         now: facts.now,
         leases: leases.map(|OtherLeases { holders, at }| {
             let as_judged = Some((*at, Ok(None)));
@@ -91,6 +99,9 @@ pub async fn reap(
         .buffer_unordered(MAX_IN_FLIGHT);
     let mut open = BTreeMap::<_, Vec<_>>::new();
     while let Some((turn, sent)) = sent.next().await {
+        if let Some(why) = run.unguarded.get() {
+            return Err(CouldNotRun::Unguarded(why.clone()));
+        }
         match sent {
             Err(outcome) if turn.unsure.is_none() => {
                 let outcome = turn.with_patch_told(outcome);
@@ -109,7 +120,7 @@ pub async fn reap(
         .collect::<Vec<_>>()
         .await;
     outcomes.extend(verified.into_iter().flatten());
-    outcomes
+    Ok(outcomes)
 }
 
 /// Logs the code of a pod's outcome. The API server's messages belong in the report, not in the

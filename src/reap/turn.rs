@@ -1,7 +1,11 @@
 //! One pod's turn: the run reads the pod's node again, deletes the pod, and turns each response of
 //! the API server into an outcome.
 
-use std::{cell::RefCell, sync::Arc, time::Duration};
+use std::{
+    cell::{OnceCell, RefCell},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
@@ -24,6 +28,10 @@ const NODE_SHARED_FOR: Duration = Duration::from_secs(1);
 
 /// How long a reading of the other Leases serves.
 const LEASES_SHARED_FOR: Duration = Duration::from_mins(1);
+
+/// How long before the first write the guard may have been proved: a binding can be removed while a person reads the
+/// question, or while a slow server answers.
+const PROOF_FRESH_FOR: Duration = Duration::from_secs(30);
 
 /// The last reading that turns share, and the moment from which its age counts. The lock is held while
 /// it is read again, so that other turns wait for that reading.
@@ -62,6 +70,10 @@ pub struct Run<'a> {
     pub policy: &'a Policy,
     /// The reading of the namespaces before the first delete.
     pub namespaces: Read<Namespaces>,
+    /// When the guard was proved; `None` if that is not required, or once a write has begun, which had a proof.
+    pub proved: Mutex<Option<Instant>>,
+    /// Why the guard could not be proved again. No turn writes then.
+    pub unguarded: OnceCell<String>,
     /// The moment at which the plan's pods were judged.
     pub now: Timestamp,
     /// The possible holders of the other Leases, and the last reading; `None` if these Leases were
@@ -127,6 +139,10 @@ impl Turn<'_> {
         let mut action = Action::first(&pod);
         loop {
             let permit = self.permit(&pod).await?;
+            if !self.is_guarded().await? {
+                // The permit has aged.
+                continue;
+            }
             let written = match action {
                 Action::DryRun => cluster.delete_pod(&permit, true).await,
                 Action::SetToFailed => {
@@ -233,6 +249,30 @@ impl Turn<'_> {
         }
         self.check_namespace()?;
         Ok(permit)
+    }
+
+    /// Reports whether the first write may begin: its proof of the guard is not old. An old proof is asked for again.
+    /// `Err` if it failed.
+    async fn is_guarded(&self) -> Result<bool, Outcome> {
+        let Run {
+            cluster, unguarded, ..
+        } = self.run;
+        let mut proved = self.run.proved.lock().await;
+        if proved.is_none_or(|at| at.elapsed() <= PROOF_FRESH_FOR) {
+            *proved = None;
+            return Ok(true);
+        }
+        if let Some(why) = unguarded.get() {
+            return Err(Outcome::failed(why));
+        }
+        let at = Instant::now();
+        match cluster.prove().await {
+            Ok(()) => {
+                *proved = Some(at);
+                Ok(false)
+            }
+            Err(why) => Err(Outcome::failed(unguarded.get_or_init(|| why))),
+        }
     }
 
     /// Reads the other Leases again if the last reading is old. Returns `None` as long as the last reading is

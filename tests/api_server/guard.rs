@@ -447,22 +447,19 @@ fn a_guard_that_went_during_a_run_stops_its_first_delete() {
     own_pod(&cluster, "pod-reaper");
     let server = cluster.server();
     let binding = format!("{ADMISSION}/validatingadmissionpolicybindings/pod-reaper-guard");
-    let (is_proved, late) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (is_noted, late) = (AtomicBool::new(false), AtomicUsize::new(0));
     let proxy = Proxy::start(server, move |seen| {
-        if seen.is_dry() {
-            is_proved.store(true, Ordering::Relaxed);
-        } else if is_proved.load(Ordering::Relaxed)
-            && (!seen.is_write() || seen.path.contains("/configmaps/"))
-        {
+        if seen.is_write() && seen.path.contains("/configmaps/") {
+            is_noted.store(true, Ordering::Relaxed);
+        } else if is_noted.load(Ordering::Relaxed) && seen.path.contains("/namespaces?") {
             // A request may take ten seconds, and is sent again twice.
-            let mut seconds = 9;
-            if seen.path.contains("/leases?") && late.fetch_add(1, Ordering::Relaxed) < 2 {
-                if server.try_get(&binding).is_some() {
-                    server.delete(&binding, json!({}));
-                }
-                seconds = 12;
+            let is_in_time = late.fetch_add(1, Ordering::Relaxed) == 2;
+            if server.try_get(&binding).is_some() {
+                server.delete(&binding, json!({}));
             }
-            thread::sleep(Duration::from_secs(seconds));
+            thread::sleep(Duration::from_secs(if is_in_time { 9 } else { 12 }));
+        } else if is_noted.load(Ordering::Relaxed) && seen.path.ends_with("/nodes/dead") {
+            thread::sleep(Duration::from_secs(3));
         }
     });
     let log = ends_unguarded(&proxy, "it went");
