@@ -54,7 +54,7 @@ impl Target {
         let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}");
         let is_path = is_name(namespace) && is_name(claim);
         let delete = is_path.then(|| self.delete_raw(&path, uid))?;
-        Some(format!("{} && {delete}", self.still_as_judged(node)))
+        Some(self.if_still_as_judged(node, &delete))
     }
 
     /// Returns the command that deletes a node, and with it its pods. It does nothing if the node is no longer as it was
@@ -62,7 +62,7 @@ impl Target {
     pub(super) fn delete_node(&self, node: &NodeFacts) -> Option<String> {
         let path = format!("/api/v1/nodes/{}", node.name);
         let delete = is_name(&node.name).then(|| self.delete_raw(&path, &node.uid))?;
-        Some(format!("{} && {delete}", self.still_as_judged(node)))
+        Some(self.if_still_as_judged(node, &delete))
     }
 
     /// Returns the command that deletes the object at the path, if it has that UID.
@@ -81,7 +81,7 @@ impl Target {
     pub(super) fn confirm_off(&self, node: &NodeFacts, may_taint: bool) -> Option<String> {
         let mark = format!("{CONFIRMED_OFF}={}", transition(node)?);
         let annotate = self.command(&["annotate", "--overwrite", "node", &node.name, &mark]);
-        let confirm = format!("{} && {annotate}", self.still_as_judged(node));
+        let confirm = self.if_still_as_judged(node, &annotate);
         if !may_taint {
             return Some(confirm);
         }
@@ -101,14 +101,14 @@ impl Target {
     /// judged.
     pub(super) fn take_taint_off(&self, node: &NodeFacts) -> String {
         let undo = self.command(&["taint", "node", &node.name, &format!("{OUT_OF_SERVICE}-")]);
-        format!("{} && {undo}", self.still_as_judged(node))
+        self.if_still_as_judged(node, &undo)
     }
 
     /// Returns the command that opts the node out until that time. It does nothing if the node is no longer as it was judged.
     pub(super) fn opt_out(&self, node: &NodeFacts, until: Timestamp) -> String {
         let mark = format!("{SKIP}={}", until.strftime("%FT%TZ"));
         let annotate = self.command(&["annotate", "--overwrite", "node", &node.name, &mark]);
-        format!("{} && {annotate}", self.still_as_judged(node))
+        self.if_still_as_judged(node, &annotate)
     }
 
     /// Returns the command that drains the node. It does nothing if the node is no longer as it was judged, and it does not wait
@@ -120,12 +120,12 @@ impl Target {
             "--skip-wait-for-delete-timeout=60",
         ];
         let drain = self.command(&[&["drain", &node.name][..], &options].concat());
-        format!("{} && {drain}", self.still_as_judged(node))
+        self.if_still_as_judged(node, &drain)
     }
 
-    /// Returns a shell condition. It is true while the node is still the one that was judged and
-    /// its Ready condition has not changed since. Otherwise it says that nothing was done.
-    fn still_as_judged(&self, node: &NodeFacts) -> String {
+    /// Returns the line that does this only while the node is still the one that was judged and its Ready condition has not
+    /// changed since. Otherwise it says that nothing was done.
+    fn if_still_as_judged(&self, node: &NodeFacts, command: &str) -> String {
         let status = r#"jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}"#;
         let mut judged = node.uid.to_string();
         if node.ready != Ready::Absent {
@@ -138,7 +138,7 @@ impl Target {
             node.name
         );
         format!(
-            "{get} | grep -qxF -- {} || {{ echo {}; false; }}",
+            "{get} | grep -qxF -- {} || {{ echo {}; false; }} && {command}",
             quoted(&judged),
             quoted(&why)
         )
