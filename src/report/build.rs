@@ -27,11 +27,8 @@ pub const VERSION: u8 = 4;
 pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
     let settings = survey.settings;
     let asked = survey.asked;
-    let not_evicted_yet = survey.pods.iter().filter(|pod| !pod.is_evicted);
     let advised = advice::all(survey);
-    let is_asked = |node: &NodeEntry| asked.is_none_or(|pod| pod.node.as_ref() == Some(&node.name));
     let nodes = || survey.nodes.iter().filter_map(|it| node(survey, it));
-    let all_nodes = survey.nodes.iter().collect_vec();
     let limits = survey.limits.iter().map(|limit| limit.state());
     Report {
         version: VERSION,
@@ -59,7 +56,7 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
             Some(pod) => explained::headline(survey, pod),
             None => head::headline(survey),
         },
-        act_before: head::deadline(survey, &all_nodes),
+        act_before: head::deadline(survey, &survey.nodes.iter().collect_vec()),
         held: match asked {
             Some(_) => Vec::new(),
             None => head::held(survey),
@@ -81,7 +78,9 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
                 survey.terminating().filter_map(PodView::outcome_code),
             ),
         },
-        nodes: nodes().filter(is_asked).collect(),
+        nodes: nodes()
+            .filter(|node| asked.is_none_or(|pod| pod.node.as_ref() == Some(&node.name)))
+            .collect(),
         pods: match asked {
             Some(pod) => vec![explained::entry(survey, pod)],
             None => survey
@@ -91,7 +90,10 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
         },
         not_evicted: match asked {
             Some(_) => Vec::new(),
-            None => not_evicted_yet
+            None => survey
+                .pods
+                .iter()
+                .filter(|pod| !pod.is_evicted)
                 .map(|pod| not_evicted(survey, pod.judged))
                 .collect(),
         },
@@ -115,7 +117,6 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
 /// Returns the entry of a pod.
 pub fn entry(survey: &Survey<'_>, pod: &PodView<'_>) -> PodEntry {
     let judged = pod.judged;
-    let foreseen = judged.foreseen.as_deref().map(ForeseenEntry::from);
     PodEntry {
         owner: judged.pod.owner.clone(),
         overdue_seconds: Some(pod.overdue.as_secs()),
@@ -125,12 +126,9 @@ pub fn entry(survey: &Survey<'_>, pod: &PodView<'_>) -> PodEntry {
         outcome: pod.outcome_code(),
         outcome_detail: pod.outcome.map(Outcome::sentence),
         reaped_from: judged.reaped_from(),
-        foreseen,
-        ready_copies: judged.pod.copies.map(|copies| copies.to_string()),
         cause: pod.hang.map(Hang::code),
         note: pod.note.clone(),
-        owned_pods: survey.owned_by(&judged.pod).map(<[_]>::to_vec),
-        ..PodEntry::from(&judged.pod)
+        ..not_evicted(survey, judged)
     }
 }
 
