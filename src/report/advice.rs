@@ -6,6 +6,7 @@ use std::{
     fmt::{self, Display, Formatter},
 };
 
+use derive_more::Deref;
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
@@ -214,11 +215,11 @@ codes! {
 }
 
 /// Pods that an advice is about, the worst damage first.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deref)]
 pub struct Pods<'a>(pub Vec<&'a PodView<'a>>);
 
 /// The names of nodes that an advice is about, in natural order.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deref)]
 pub struct Nodes<'a>(pub Vec<&'a str>);
 
 impl<'a> Advice<'a> {
@@ -272,7 +273,7 @@ impl<'a> Advice<'a> {
                     let since = survey.node(name).and_then(|node| node.since);
                     since.is_some_and(|since| survey.now.duration_since(since) >= RINGS)
                 };
-                !self.nodes.0.iter().all(is_old)
+                !self.nodes.iter().all(is_old)
             }
             // What was not read beside Ready nodes wakes nobody.
             Some(Press::NotRead) => !survey.down().is_empty(),
@@ -298,9 +299,9 @@ impl<'a> Advice<'a> {
             command,
             pods: match self.what {
                 What::SeeWaiting(waiting) => vec![format!("{}/{}", waiting.namespace, waiting.pod)],
-                _ => self.pods.0.iter().map(|pod| pod.name()).collect(),
+                _ => self.pods.iter().map(|pod| pod.name()).collect(),
             },
-            nodes: self.nodes.0.iter().map(ToString::to_string).collect(),
+            nodes: self.nodes.iter().map(ToString::to_string).collect(),
             rings: self.rings(survey),
             cases,
         }
@@ -386,7 +387,7 @@ impl<'a> Advice<'a> {
                 let is_member = apart.is_some_and(|node| node.quorum().is_some());
                 let unless = is_member.then(|| format!(", {UNLESS_RESET}"));
                 let on = format!("switch it on again{}.", prefixed("", unless));
-                let off = match nodes.0[..] {
+                let off = match nodes[..] {
                     [name] => format!("{on} Only once you have SEEN {name} off, and it stays off, confirm that; a run then deletes what no rule keeps there."),
                     _ => format!("{on} Only if it stays off, confirm that; a run then deletes what no rule keeps there. Look at each of the others before you confirm it."),
                 };
@@ -399,7 +400,7 @@ impl<'a> Advice<'a> {
                 ];
                 format!("Look at the console of {spot}.")
             }
-            What::MakeRoom if nodes.0.is_empty() => format!(
+            What::MakeRoom if nodes.is_empty() => format!(
                 "Once {} off: add or uncordon a node on which {pods} can start.",
                 pods.nodes().are("is", "are")
             ),
@@ -430,7 +431,7 @@ impl<'a> Advice<'a> {
                 to_see(nodes, &spot, *volumes, *needs)
             }
             What::SwitchOn { is_off } => {
-                let [it, its] = match nodes.0.len() {
+                let [it, its] = match nodes.len() {
                     1 => ["it", "its disk"],
                     _ => ["them", "their disks"],
                 };
@@ -447,7 +448,7 @@ impl<'a> Advice<'a> {
                 "Bring {nodes} back, or power off what does not boot: old containers can still run there."
             ),
             What::RepairLeaf => {
-                let [leaf, it, its] = match nodes.0.len() {
+                let [leaf, it, its] = match nodes.len() {
                     1 => ["leaf node", "it", "its"],
                     _ => ["leaf nodes", "them", "their"],
                 };
@@ -518,7 +519,7 @@ impl<'a> Advice<'a> {
                 later,
                 again,
             } => {
-                if let (Again::ByTemplate { .. }, [pod]) = (again, &pods.0[..]) {
+                if let (Again::ByTemplate { .. }, [pod]) = (again, &pods[..]) {
                     command = discards(survey, pod, claim);
                 }
                 let waits = joined(*finalizers, ", ");
@@ -526,14 +527,14 @@ impl<'a> Advice<'a> {
                     .map(|names| format!(" The PVC then also waits for its finalizer {names}."));
                 // A page with several such pods has the step about all of them.
                 let shares = |pod: &PodView<'_>| {
-                    let (asked, facts) = (&pods.0[0].judged.pod, &pod.judged.pod);
+                    let (asked, facts) = (pods[0].facts, pod.facts);
                     pod.is_local()
                         && facts.workload.is_some()
                         && facts.uid != asked.uid
                         && (&facts.node, &facts.namespace, &facts.workload)
                             == (&asked.node, &asked.namespace, &asked.workload)
                 };
-                let pinned = pods.0[0].reason.ties.iter();
+                let pinned = pods[0].reason.ties.iter();
                 let pinned = pinned.filter(|tie| matches!(tie.kind, TieKind::Pinned(_)));
                 let all = if pinned.count() > 1 {
                     " Give up all such PVCs of the pod, or none."
@@ -557,24 +558,24 @@ impl<'a> Advice<'a> {
                 nodes.are("is", "are")
             ),
             What::SeeWhy(code) => {
-                let why = match pods.0[..] {
+                let why = match pods[..] {
                     [pod] if pod.reason.code() == *code => pod.reason.to_string(),
                     _ => "see why (pod-reaper explain POD).".to_owned(),
                 };
                 format!("{pods} [{code}]: {why} What to do: book, Three in the morning.")
             }
             What::SeeHang(hang) => {
-                let shows = match pods.0[..] {
+                let shows = match pods[..] {
                     [pod] => hang.command(target, pod),
                     _ => None,
                 };
                 if hang.is_of_kubelet() {
-                    let known = pods.0.iter().filter_map(|pod| pod.node);
+                    let known = pods.iter().filter_map(|pod| pod.node);
                     let services = known.clone().map(kubelet_service).unique();
                     let drained = known.unique_by(|node| &node.name);
                     let drains = drained.map(|node| target.drain(node));
                     let names = "it names what does not end.";
-                    let one = match nodes.0.len() {
+                    let one = match nodes.len() {
                         1 => "",
                         _ => ", one at a time, each once the others are Ready",
                     };
@@ -630,7 +631,7 @@ impl<'a> Advice<'a> {
                     None => format!(
                         "{why} Bring that node back under its name, with its disk. Only if its data is lost for good, delete the PVC."
                     ),
-                    Some(_) if nodes.0.is_empty() => why,
+                    Some(_) if nodes.is_empty() => why,
                     Some(_) => {
                         format!("{why} Look at the console of {spot}, and bring it back.")
                     }
@@ -640,7 +641,7 @@ impl<'a> Advice<'a> {
                 "{pods} {} held by finalizer {finalizer}{}: repair its controller{}.",
                 pods.verb("is", "are"),
                 prefixed(", set by ", *by),
-                prefixed(", which can have run on ", Some(nodes).filter(|nodes| !nodes.0.is_empty()))
+                prefixed(", which can have run on ", Some(nodes).filter(|nodes| !nodes.is_empty()))
             ),
             What::EndPods {
                 finalizer,
@@ -681,7 +682,7 @@ impl<'a> Advice<'a> {
 
     /// Returns what to do with those of its machines that are off.
     fn confirm(&self, survey: &Survey<'_>, what: &str) -> Case {
-        let nodes = self.nodes.0.iter().filter_map(|name| survey.node(name));
+        let nodes = self.nodes.iter().filter_map(|name| survey.node(name));
         let nodes = match self.apart {
             // Lines that stand together are pasted together, and only this one of the nodes was looked at.
             Some(place) => vec![&survey.nodes[place]],
@@ -696,7 +697,7 @@ impl<'a> Advice<'a> {
         if nodes.iter().any(|node| node.may_taint) {
             what += " A command that sets the taint runs for a minute, and frees volumes within seconds.";
         }
-        if self.nodes.0.len() > commands.len() {
+        if self.nodes.len() > commands.len() {
             what += " For the others: ";
             what += OTHERS;
         }
@@ -768,7 +769,7 @@ impl<'a> Advice<'a> {
         cases.push(off);
         if comes {
             let until = survey.now.saturating_add(LOOKED_AWAY).unwrap_or(survey.now);
-            let known = match self.nodes.0[..] {
+            let known = match self.nodes[..] {
                 [name] => survey.node(name).and_then(|node| node.known),
                 _ => None,
             };
@@ -805,9 +806,9 @@ impl<'a> Advice<'a> {
         survey: &'s Survey<'s>,
         is: impl Fn(&PodView<'s>) -> bool,
     ) -> Option<Pods<'s>> {
-        let names = self.nodes.0.iter().copied().collect::<BTreeSet<_>>();
+        let names = self.nodes.iter().copied().collect::<BTreeSet<_>>();
         survey.select(|pod| {
-            let node = pod.judged.pod.node.as_deref();
+            let node = pod.facts.node.as_deref();
             is(pod) && node.is_some_and(|node| names.contains(node))
         })
     }
@@ -853,25 +854,21 @@ impl Again<'_> {
 impl<'a> Pods<'a> {
     /// Lists their nodes.
     pub fn nodes(&self) -> Nodes<'a> {
-        let pods = self.0.iter();
-        Nodes::of(pods.filter_map(|pod| pod.judged.pod.node.as_deref()))
+        Nodes::of(self.iter().filter_map(|pod| pod.facts.node.as_deref()))
     }
 
     /// Lists them for a list that shows `most`.
     pub fn in_turn(&self, most: usize) -> Vec<&'a PodView<'a>> {
         in_turn(self.0.clone(), most, |pod| {
-            Some(pod.judged.pod.namespace.as_str())
+            Some(pod.facts.namespace.as_str())
         })
     }
 
     /// Names what they belong to, each once.
     pub fn workloads(&self) -> Vec<String> {
-        let names = self.0.iter().map(|pod| {
-            let facts = &pod.judged.pod;
-            match &facts.workload {
-                Some(owner) => format!("{} {}/{}", owner.kind, facts.namespace, owner.name),
-                None => pod.name(),
-            }
+        let names = self.iter().map(|pod| match &pod.facts.workload {
+            Some(owner) => format!("{} {}/{}", owner.kind, pod.facts.namespace, owner.name),
+            None => pod.name(),
         });
         names.unique().collect()
     }
@@ -879,8 +876,8 @@ impl<'a> Pods<'a> {
     /// Lists their nodes, one alone with what finds it.
     pub fn spots(&self) -> String {
         let nodes = self.nodes();
-        let node = self.0.first().and_then(|pod| pod.node);
-        match (&nodes.0[..], node) {
+        let node = self.first().and_then(|pod| pod.node);
+        match (&nodes[..], node) {
             ([name], node) => with_address(name, node),
             _ => nodes.to_string(),
         }
@@ -888,13 +885,12 @@ impl<'a> Pods<'a> {
 
     /// Returns the namespace of all of them; `None` if they have several.
     pub fn namespace(&self) -> Option<&'a str> {
-        let pods = self.0.iter();
-        let mut namespaces = pods.map(|pod| pod.judged.pod.namespace.as_str());
+        let mut namespaces = self.iter().map(|pod| pod.facts.namespace.as_str());
         namespaces.all_equal_value().ok()
     }
 
     pub fn verb(&self, singular: &'static str, plural: &'static str) -> &'static str {
-        if self.0.len() == 1 { singular } else { plural }
+        if self.len() == 1 { singular } else { plural }
     }
 }
 
@@ -902,20 +898,19 @@ impl<'a> Pods<'a> {
 /// another. The lists name them, those that need you with their codes.
 impl Display for Pods<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self(pods) = self;
-        if pods.len() <= NAMED {
-            return write!(f, "{}", pods.iter().map(|pod| pod.name()).format(", "));
+        if self.len() <= NAMED {
+            return write!(f, "{}", self.iter().map(|pod| pod.name()).format(", "));
         }
-        let namespaces = pods.iter().map(|pod| &pod.judged.pod.namespace);
+        let namespaces = self.iter().map(|pod| &pod.facts.namespace);
         match namespaces.unique().count().min(NAMED) {
-            1 => write!(f, "{} pods", pods.len())?,
+            1 => write!(f, "{} pods", self.len())?,
             first => {
                 let named = self.in_turn(NAMED).into_iter().take(first);
-                let more = counted(pods.len() - first, "more pod", "more pods");
+                let more = counted(self.len() - first, "more pod", "more pods");
                 write!(f, "{} and {more}", named.map(PodView::name).format(", "))?;
             }
         }
-        let mut alike = pods.iter().map(|pod| (pod.fate, pod.fate_code));
+        let mut alike = self.iter().map(|pod| (pod.fate, pod.fate_code));
         match alike.all_equal_value() {
             Ok((Verdict::Manual, code)) => write!(f, " [{code}]"),
             _ => Ok(()),
@@ -931,13 +926,13 @@ impl<'a> Nodes<'a> {
 
     /// Names them with a verb.
     pub fn are(&self, one: &str, many: &str) -> String {
-        format!("{self} {}", if self.0.len() == 1 { one } else { many })
+        format!("{self} {}", if self.len() == 1 { one } else { many })
     }
 }
 
 impl Display for Nodes<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&listed(&self.0, NAMED))
+        f.write_str(&listed(self, NAMED))
     }
 }
 
@@ -961,7 +956,7 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     // Data is given up one pod at a time: a page has the command only if one pod needs it.
     let given_up = all.iter().filter(|advice| advice.gives_up());
     let given_up = given_up.flat_map(|advice| &advice.pods.0).copied();
-    let given_up = given_up.unique_by(|pod| pod.judged.pod.uid.as_str());
+    let given_up = given_up.unique_by(|pod| pod.facts.uid.as_str());
     let given_up = given_up.collect_vec();
     if given_up.len() > 1 {
         all.retain(|advice| !advice.gives_up());
@@ -1340,7 +1335,7 @@ fn for_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> 
 /// Lists what to do about a reason that needs you, besides what is to be done about its node. A reason without a row is
 /// explained elsewhere.
 fn for_reason<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, code: ReasonCode) -> Vec<What<'a>> {
-    let facts = &pod.judged.pod;
+    let facts = pod.facts;
     match code {
         // Their node's steps say what to do.
         ReasonCode::EtcdMember | ReasonCode::KubeletAlive | ReasonCode::SharedDisk => Vec::new(),
@@ -1417,7 +1412,7 @@ fn for_tie<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, tie: &'a Tie) -> Optio
 fn discards(survey: &Survey<'_>, pod: &PodView<'_>, claim: &str) -> Option<String> {
     let read = &pod.judged.claim(claim)?.read;
     read.volume()?;
-    let namespace = &pod.judged.pod.namespace;
+    let namespace = &pod.facts.namespace;
     let target = survey.target;
     target.delete_claim(pod.node?, namespace, claim, &read.uid)
 }
@@ -1456,7 +1451,7 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     });
     let texts = [
         members.map(|pods| {
-            let quorums = pods.0.iter().filter_map(|pod| pod.node?.quorum.as_deref());
+            let quorums = pods.iter().filter_map(|pod| pod.node?.quorum.as_deref());
             let names = quorums.flat_map(|it| &it.not_ready).unique().join(" or ");
             format!(
                 "power off {names} before you know that it is dead: the API server may need it. Never restart, drain or upgrade a member that is Ready: with one less, the API server can stop."
@@ -1514,7 +1509,7 @@ fn with_address(name: &str, known: Option<&NodeFacts>) -> String {
 
 /// Says which machine to look at, and by when.
 fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> String {
-    let whose = if nodes.0.len() == 1 { "its" } else { "their" };
+    let whose = if nodes.len() == 1 { "its" } else { "their" };
     let can_write = format!(
         "other nodes can use {whose} volumes: if {nodes} still runs, two machines can write to them, unless the storage prevents it."
     );
@@ -1522,7 +1517,7 @@ fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> Stri
         Volumes::MoveAt(at) => format!(" before {}", clock(at)),
         _ => String::new(),
     };
-    let off = match nodes.0.len() {
+    let off = match nodes.len() {
         _ if needs.history_alone => format!("See that the machine is off: {spot}{by}"),
         1 => format!("POWER OFF {spot}{by}, unless it is off or boots"),
         _ => format!("POWER OFF {spot}{by}, unless they are off or boot"),
@@ -1543,7 +1538,7 @@ fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> Stri
         }
         Volumes::Stay => return format!("Look at the console of {spot}."),
     };
-    match nodes.0.len() {
+    match nodes.len() {
         _ if !needs.disk => off,
         1 => format!("{off} Pods need its disk: a reset is enough, and {ERASES}."),
         _ => format!("{off} Pods need their disks: a reset is enough, and {ERASES}."),

@@ -184,7 +184,7 @@ fn overdue(survey: &Survey<'_>, pod: &PodView<'_>) -> Option<String> {
     if pod.hang.is_none() {
         return (!pod.overdue.is_negative()).then(|| format!("{text} (limit {limit})"));
     }
-    let facts = &pod.judged.pod;
+    let facts = pod.facts;
     let counts = facts.containers;
     let states = [
         (counts.running, "running"),

@@ -195,7 +195,7 @@ impl<'a> Hang<'a> {
 
     /// Returns what shows it, for one pod.
     pub fn command(self, target: &Target, pod: &PodView<'_>) -> Option<String> {
-        let facts = &pod.judged.pod;
+        let facts = pod.facts;
         let (namespace, name) = (facts.namespace.as_str(), facts.name.as_str());
         Some(match self {
             Self::Ending(_) => target.command(&[

@@ -80,7 +80,7 @@ pub fn headline(survey: &Survey<'_>) -> String {
         },
     );
     let hang = survey.select(PodView::hangs);
-    said.extend(hang.map(|pods| format!("PODS THAT HANG ON READY NODES: {}.", pods.0.len())));
+    said.extend(hang.map(|pods| format!("PODS THAT HANG ON READY NODES: {}.", pods.len())));
     let seen = survey.pods_seen.filter(|_| survey.settings.all);
     said.extend(seen.map(|seen| {
         let terminating = survey.terminating().count();
@@ -131,7 +131,7 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
             pod.fate == Verdict::Reap && pod.from.is_none_or(|from| from <= now)
         };
         let due = pods.filter(is_due);
-        let due = due.map(|pod| 1 + survey.owned_by(&pod.judged.pod).map_or(0, <[_]>::len));
+        let due = due.map(|pod| 1 + survey.owned_by(pod.facts).map_or(0, <[_]>::len));
         counted(due.sum(), "POD", "PODS")
     };
     let before = deadline(survey, nodes).map(|at| {
@@ -292,7 +292,7 @@ pub fn held(survey: &Survey<'_>) -> Vec<String> {
         texts.push(text);
     }
     if let Some(pods) = survey.with_code(ReasonCode::NoRoom)
-        && let Some(limit) = &pods.0[0].judged.limit
+        && let Some(limit) = &pods[0].judged.limit
     {
         texts.push(format!("No run deletes {pods}: {}.", why(limit)));
     }
@@ -342,9 +342,8 @@ pub fn done<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         .map(|node| done_earlier(survey, node))
         .collect_vec();
     let now = survey.select(|pod| pod.outcome_code() == Some(OutcomeCode::Deleted));
-    texts.extend(
-        now.map(|pods| format!("Force-deleted now, verified gone: {}.", by_effect(&pods.0))),
-    );
+    texts
+        .extend(now.map(|pods| format!("Force-deleted now, verified gone: {}.", by_effect(&pods))));
     let sets = earlier.iter().flat_map(|node| &node.sets).collect_vec();
     if !sets.is_empty() {
         let others = sets.iter().filter(|set| !set.is_back()).collect_vec();
@@ -420,17 +419,17 @@ fn done_earlier(survey: &Survey<'_>, node: &RememberedNode) -> String {
 /// Names pods with the Ready pods of their `StatefulSets` (`status.readyReplicas` and `spec.replicas`). Many of one workload
 /// are counted if `may_count`.
 fn with_copies(pods: &[&PodView<'_>], may_count: bool) -> String {
-    let groups = pods.iter().copied().chunk_by(|pod| pod.judged.pod.copies);
+    let groups = pods.iter().copied().chunk_by(|pod| pod.facts.copies);
     let groups = groups.into_iter().map(|(copies, pods)| {
         let pods = Pods(pods.collect());
         let names = match &pods.workloads()[..] {
-            [one] if may_count && pods.0.len() > NAMED => {
-                format!("{} pods of {one}", pods.0.len())
+            [one] if may_count && pods.len() > NAMED => {
+                format!("{} pods of {one}", pods.len())
             }
-            _ => pods.0.iter().map(|pod| pod.name()).join(", "),
+            _ => pods.iter().map(|pod| pod.name()).join(", "),
         };
         match copies {
-            Some(copies) if pods.0.len() > 1 => format!("{names} ({copies} Ready each)"),
+            Some(copies) if pods.len() > 1 => format!("{names} ({copies} Ready each)"),
             Some(copies) => format!("{names} ({copies} Ready)"),
             None => format!("{names} (Ready pods not known)"),
         }
@@ -520,15 +519,15 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
 fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> String {
     let moves = [Risk::Attached, Risk::NotKnown, Risk::Shared].contains(&risk);
     let mut pods = Pods(pods);
-    if with_copies(&pods.0, !moves).len() > SHORT {
+    if with_copies(&pods, !moves).len() > SHORT {
         pods.0 = pods.in_turn(0);
     }
-    let names = with_copies(&pods.0, !moves);
+    let names = with_copies(&pods, !moves);
     let nodes = pods.nodes();
     match risk {
         Risk::OnDisk => {
             let is_doubtful = |pod: &&PodView<'_>| pod.damage == Damage::ManyReady;
-            let copy = if pods.0.iter().any(is_doubtful) {
+            let copy = if pods.iter().any(is_doubtful) {
                 " Only you know whether the others have a copy."
             } else {
                 ""
@@ -618,14 +617,11 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             Some(from) => format!("{} from {} on", by_effect(pods), clock(*from)),
         });
         let planned_text = times.join(", and ");
-        let unevicted = pods.0.iter().filter(|pod| !pod.is_evicted).count();
+        let unevicted = pods.iter().filter(|pod| !pod.is_evicted).count();
         let remark = (unevicted > 0)
             .then(|| counted(unevicted, "is not evicted yet", "are not evicted yet"));
         let remark = prefixed("; of these, ", remark);
-        let owned = pods
-            .0
-            .iter()
-            .filter_map(|pod| survey.owned_by(&pod.judged.pod));
+        let owned = pods.0.iter().filter_map(|pod| survey.owned_by(pod.facts));
         let owned = Some(owned.map(<[_]>::len).sum::<usize>()).filter(|count| *count > 0);
         let owned = owned.map(|count| {
             let (them, they_own) = (pods.verb("it", "them"), pods.verb("it owns", "they own"));
@@ -635,7 +631,7 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         });
         let owned = owned.unwrap_or_default();
         let nodes_are = pods.nodes().are("is", "are");
-        let unless = if pods.0.iter().any(|pod| pod.from.is_some()) {
+        let unless = if pods.iter().any(|pod| pod.from.is_some()) {
             format!(", unless {nodes_are} heard again")
         } else {
             String::new()
@@ -651,7 +647,7 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         };
         let late = ahead(SecondWriter::AfterSixMinutes);
         texts.extend(late.map(|pods| {
-            let is_due = pods.0.iter().any(|pod| pod.from.is_none());
+            let is_due = pods.iter().any(|pod| pod.from.is_none());
             let after = if is_due { "the next run" } else { "that" };
             format!("Six minutes after {after}, other nodes can attach the volumes of {pods}.")
         }));
@@ -663,7 +659,7 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         );
     }
     if let Some(pods) = survey.with_code(ReasonCode::OverCap) {
-        let count = counted(pods.0.len(), "pod", "pods");
+        let count = counted(pods.len(), "pod", "pods");
         texts.push(format!("Later runs delete {count} above --max-deletes."));
     }
     // A sign of life that is older than two minutes ends, if nothing follows.
@@ -679,7 +675,7 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             .filter_map(|pod| pod.judged.reaped_from())
             .min();
         texts.extend(match end {
-            _ if pods.0.is_empty() => None,
+            _ if pods.is_empty() => None,
             None => Some(format!(
                 "No run deletes {pods} while the machine gives a sign of life."
             )),

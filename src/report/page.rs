@@ -142,7 +142,7 @@ fn to_do(survey: &Survey<'_>, steps: Vec<Step>) -> [Section; 2] {
 fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
     let select =
         |is: &dyn Fn(&PodView<'_>) -> bool| survey.select(|pod| is(pod)).unwrap_or_default();
-    let copies = |pod: &PodView<'_>| prefixed(" ", pod.judged.pod.copies);
+    let copies = |pod: &PodView<'_>| prefixed(" ", pod.facts.copies);
     let is_held =
         |pod: &PodView<'_>| pod.is_held() || pod.fate == Verdict::Wait && pod.from.is_some();
     let failed = |pod: &PodView<'_>| pod.outcome_code().filter(|code| !code.went_well());
@@ -170,7 +170,7 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         ReasonCode::OverCap => " for a later run (--max-deletes)".to_owned(),
         code => format!(" [{code}]"),
     }));
-    let codes = needs_you.0.iter().map(|pod| pod.fate_code).unique();
+    let codes = needs_you.iter().map(|pod| pod.fate_code).unique();
     lists.extend(codes.map(|code| {
         // None of the pods on a living machine needs you by itself.
         let most = if code == ReasonCode::KubeletAlive {
@@ -185,7 +185,7 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         }
     }));
     lists.push(rows("LEFT ALONE", NAMES, &left_alone, |pod| {
-        let node = prefixed(" on ", pod.judged.pod.node.as_ref());
+        let node = prefixed(" on ", pod.facts.node.as_ref());
         let code = pod
             .hang
             .map_or(pod.fate_code.as_str(), |hang| hang.code().as_str());
@@ -226,7 +226,7 @@ fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect, later: bool) -> Section {
     let pods =
         survey.select(|pod| pod.is_reaped() && pod.from.is_some() == later && pod.effect == effect);
     let pods = pods.unwrap_or_default();
-    let times = pods.0.iter().filter_map(|pod| pod.from);
+    let times = pods.iter().filter_map(|pod| pod.from);
     let times = times.minmax().into_option();
     let from = times.map(|(first, last)| match [first, last].map(clock) {
         [first, last] if first == last => format!("{first} ON"),
@@ -236,13 +236,13 @@ fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect, later: bool) -> Section {
     // The other headings speak for themselves.
     let is_odd = [Effect::GoneForGood, Effect::UpToOwner].contains(&effect);
     let note = is_odd.then(|| effect.means().to_owned());
-    list(&heading, pods.0.len(), note, grouped(&pods))
+    list(&heading, pods.len(), note, grouped(&pods))
 }
 
 /// Lists the active pods that a deleted pod controls, which are deleted with it.
 fn goes_too(survey: &Survey<'_>) -> Section {
     let owners = survey.shown().iter().filter(|pod| pod.is_reaped());
-    let owned = owners.filter_map(|pod| Some((pod.name(), survey.owned_by(&pod.judged.pod)?)));
+    let owned = owners.filter_map(|pod| Some((pod.name(), survey.owned_by(pod.facts)?)));
     let owned = owned.filter(|(_, names)| !names.is_empty());
     let owned = owned
         .map(|(pod, names)| (pod, names.to_vec()))
@@ -319,7 +319,7 @@ fn rows(
     let names = names.map(|pod| pod.name() + &remark(pod));
     let names = at_most(names.collect(), most).into_iter();
     let names = names.map(|name| (String::new(), vec![name]));
-    list(heading, pods.0.len(), None, names)
+    list(heading, pods.len(), None, names)
 }
 
 /// Cuts a list of names that cannot hurt.
@@ -337,7 +337,7 @@ fn grouped(pods: &Pods<'_>) -> Vec<Group> {
     let names = pods
         .0
         .iter()
-        .map(|pod| (&pod.judged.pod.namespace, &pod.judged.pod.name));
+        .map(|pod| (&pod.facts.namespace, &pod.facts.name));
     let groups = names.into_group_map().into_iter().sorted();
     let groups = groups.map(|(namespace, names)| {
         let names = names.into_iter().sorted_by_cached_key(|name| natural(name));

@@ -175,6 +175,8 @@ pub enum Risk {
 #[derive(Debug)]
 pub struct PodView<'a> {
     pub judged: &'a Judged,
+    /// The pod itself.
+    pub facts: &'a PodFacts,
     /// Why it gets its fate: the reason now, or, if only time keeps the pod, the one that is foreseen.
     pub reason: &'a Reason,
     /// The verdict that counts for the page: if only time keeps the pod, the one that is foreseen.
@@ -291,7 +293,7 @@ impl<'a> Survey<'a> {
         let lacks_room = limits.find(|limit| limit.code() == ReasonCode::NoRoom);
         let is_selected = |pod: &PodFacts| run.settings.namespaces.matches(&pod.namespace);
         let shown = run.asked.as_ref().map_or(0..pods.len(), |asked| {
-            let is_shown = |pod: &PodView<'_>| pod.is_evicted && pod.judged.pod.uid == asked.uid;
+            let is_shown = |pod: &PodView<'_>| pod.is_evicted && pod.facts.uid == asked.uid;
             let place = pods.iter().position(is_shown);
             place
                 .filter(|_| is_selected(asked))
@@ -425,7 +427,7 @@ impl<'a> Survey<'a> {
 
     /// Lists the Terminating pods of the run, the longest overdue first.
     pub fn longest_first(&self) -> impl Iterator<Item = &PodView<'a>> {
-        let all = self.pods.iter().map(|pod| (&pod.judged.pod.uid, pod));
+        let all = self.pods.iter().map(|pod| (&pod.facts.uid, pod));
         let all = all.collect::<BTreeMap<_, _>>();
         let plan = self.run.plan.pods.iter();
         plan.filter_map(move |judged| all.get(&judged.pod.uid).copied())
@@ -471,8 +473,7 @@ impl<'a> Survey<'a> {
 
     /// Returns the Terminating pod with the UID of the one that somebody asked about, also if a filter leaves it out.
     pub fn terminating_asked(&self) -> Option<&PodView<'a>> {
-        let is_asked =
-            |pod: &&PodView<'_>| Some(&pod.judged.pod.uid) == self.asked.map(|it| &it.uid);
+        let is_asked = |pod: &&PodView<'_>| Some(&pod.facts.uid) == self.asked.map(|it| &it.uid);
         self.pods.iter().filter(|pod| pod.is_evicted).find(is_asked)
     }
 
@@ -678,6 +679,7 @@ impl<'a> PodView<'a> {
         let hang = hang.and_then(|node| Hang::of(node, pod, facts.now));
         let mut this = Self {
             judged,
+            facts: pod,
             reason,
             fate,
             from: foreseen.map(|it| it.at),
@@ -715,7 +717,7 @@ impl<'a> PodView<'a> {
 
     /// Returns the pod's namespace and name.
     pub fn name(&self) -> String {
-        full_name(&self.judged.pod)
+        full_name(self.facts)
     }
 
     /// Lists the reasons for which a person has to decide; none on a node that a limit holds.
@@ -731,7 +733,7 @@ impl<'a> PodView<'a> {
     /// Reports whether the pod's machine has to be off: its containers can run beside a replacement, or its data is to be
     /// given up.
     pub fn wants_node_off(&self) -> bool {
-        let pod = &self.judged.pod;
+        let pod = self.facts;
         let never_started =
             pod.phase == "Pending" && pod.containers.running + pod.containers.terminated == 0;
         let may_run_twice = !never_started && !pod.finished() && !pod.made_by("DaemonSet", "apps");
@@ -757,7 +759,7 @@ impl<'a> PodView<'a> {
 
     /// Reports whether its workload has no other Ready pod, or at most half, or that is not known.
     pub fn is_missed(&self) -> bool {
-        let is_known = self.judged.storage.is_some() || !self.judged.pod.uses_claims();
+        let is_known = self.judged.storage.is_some() || !self.facts.uses_claims();
         let is_replaced = self.effect == Effect::Leftover && is_known;
         self.damage != Damage::ManyReady && !is_replaced
     }
@@ -789,11 +791,11 @@ impl<'a> PodView<'a> {
             SecondWriter::AtTheDelete if moves => Some(Risk::Shared),
             SecondWriter::AfterSixMinutes if moves => Some(Risk::Attached),
             _ if is_left => None,
-            _ if is_unread && self.judged.pod.uses_claims() => Some(Risk::ClaimsUnread),
+            _ if is_unread && self.facts.uses_claims() => Some(Risk::ClaimsUnread),
             _ if self.effect == Effect::Leftover => None,
             _ => match self.damage {
                 Damage::NoOtherReady | Damage::FewReady => Some(Risk::FewReady),
-                Damage::NotKnown => self.judged.pod.stateful_set().map(|_| Risk::SetUnread),
+                Damage::NotKnown => self.facts.stateful_set().map(|_| Risk::SetUnread),
                 Damage::ManyReady => None,
             },
         }
