@@ -207,9 +207,8 @@ pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<Stri
         .filter(|(likeness, _)| *likeness > 0.7)
         .sorted_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)))
         .take(3)
-        .map(|(_, name)| name)
-        .join(" or ");
-    (!near.is_empty()).then(|| format!("did you mean {near}?"))
+        .map(|(_, name)| name);
+    joined(near, " or ").map(|near| format!("did you mean {near}?"))
 }
 
 /// Orders what a list shows, which is cut after `most`: the namespaces in turn, the first of each before the second of any, so

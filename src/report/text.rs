@@ -105,24 +105,27 @@ impl Text {
     fn section(&mut self, section: &Section) {
         let tone = section.tone;
         let heading = sanitize(&section.heading);
-        let is_list = section.kind == Kind::List;
-        let indent = " ".repeat(if is_list { 2 } else { self.label });
-        let mut before = format!("{heading:<width$}", width = self.label - 2) + "  ";
+        let mut before = format!("{heading:<width$}  ", width = self.label - 2);
+        let indent = " ".repeat(match section.kind {
+            Kind::Foot => 0,
+            Kind::List => 2,
+            Kind::Head | Kind::Steps => self.label,
+        });
         if section.kind == Kind::Foot {
             before.clear();
         }
         for line in &section.lines {
             match line {
                 Line::Text(text) => {
-                    let rest = if before.is_empty() { "" } else { &indent };
-                    let first = std::mem::take(&mut before);
-                    self.paragraph(&first, rest, tone, text);
-                    if section.kind != Kind::Foot {
-                        before.clone_from(&indent);
-                    }
+                    self.paragraph(&before, &indent, tone, text);
+                    before.clone_from(&indent);
                 }
                 Line::Step(number, step) => {
-                    self.heading(&mut before, tone);
+                    // A line of its own, once.
+                    let heading = std::mem::take(&mut before);
+                    if !heading.trim().is_empty() {
+                        self.line(&heading, tone);
+                    }
                     let what = with_harm(&step.what, step.harms);
                     self.paragraph(&format!("{number:>2}  "), "    ", Tone::Plain, &what);
                     for case in &step.cases {
@@ -149,14 +152,6 @@ impl Text {
     fn commands<'a>(&mut self, commands: impl IntoIterator<Item = &'a String>) {
         for command in commands {
             self.line(&format!("    {}", sanitize(command)), Tone::Plain);
-        }
-    }
-
-    /// Writes the heading on a line of its own, unless it was written.
-    fn heading(&mut self, before: &mut String, tone: Tone) {
-        let heading = std::mem::take(before);
-        if !heading.trim().is_empty() {
-            self.line(&heading, tone);
         }
     }
 
