@@ -24,7 +24,7 @@ use crate::{
         KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, Waiting, WaitsFor,
         is_held_until_the_end,
     },
-    history::{NodeState, Reaped, RememberedSet},
+    history::{NodeState, RememberedSet},
     judge::{Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     outcome::OutcomeCode,
     selector::Target,
@@ -69,7 +69,6 @@ pub enum What<'a> {
     // A machine lives: repair what fails there.
     Repair {
         fault: Option<KubeletSays>,
-        silence: SignedDuration,
     },
     // A machine that nobody has seen off can write to its volumes beside another one, or its disk is needed.
     SeeMachine {
@@ -116,7 +115,6 @@ pub enum What<'a> {
     GiveUp {
         claim: &'a str,
         finalizers: &'a [Foreign],
-        later: SignedDuration,
         again: Again<'a>,
     },
     GiveUpOneByOne,
@@ -268,13 +266,10 @@ impl<'a> Advice<'a> {
             None => false,
             // Only a run with --all looks at pods on Ready nodes.
             _ if matches!(self.what, What::SeeHang(_)) => false,
-            Some(Press::Missed) => {
-                let is_old = |name: &&str| {
-                    let since = survey.node(name).and_then(|node| node.since);
-                    since.is_some_and(|since| survey.now.duration_since(since) >= RINGS)
-                };
-                !self.nodes.iter().all(is_old)
-            }
+            Some(Press::Missed) => !self.nodes.iter().all(|name| {
+                let since = survey.node(name).and_then(|node| node.since);
+                since.is_some_and(|since| survey.now.duration_since(since) >= RINGS)
+            }),
             // What was not read beside Ready nodes wakes nobody.
             Some(Press::NotRead) => !survey.down().is_empty(),
             Some(Press::Harm | Press::Unsure) => true,
@@ -350,10 +345,12 @@ impl<'a> Advice<'a> {
                 let names = listed(&quorum.not_ready, NAMES);
                 // Lines that stand together are pasted together, so each has its own case.
                 let asked = survey.asked.and_then(|pod| pod.node.as_deref());
-                let members = quorum.not_ready.iter();
-                let members = members.filter(|name| asked.is_none_or(|asked| asked == *name));
-                let members = members.filter_map(|name| survey.node(name));
-                let members = members.filter_map(|node| Some((node.known?, node.may_taint)));
+                let members = quorum
+                    .not_ready
+                    .iter()
+                    .filter(|name| asked.is_none_or(|asked| asked == *name))
+                    .filter_map(|name| survey.node(name))
+                    .filter_map(|node| Some((node.known?, node.may_taint)));
                 let case = |found, what, command: Option<String>| Case {
                     commands: Vec::from_iter(command),
                     harms: Some(Harm::Pods),
@@ -385,8 +382,8 @@ impl<'a> Advice<'a> {
             }
             What::Reach => {
                 let is_member = apart.is_some_and(|node| node.quorum().is_some());
-                let unless = is_member.then(|| format!(", {UNLESS_RESET}"));
-                let on = format!("switch it on again{}.", prefixed("", unless));
+                let unless = prefixed(", ", is_member.then_some(UNLESS_RESET));
+                let on = format!("switch it on again{unless}.");
                 let off = match nodes[..] {
                     [name] => format!("{on} Only once you have SEEN {name} off, and it stays off, confirm that; a run then deletes what no rule keeps there."),
                     _ => format!("{on} Only if it stays off, confirm that; a run then deletes what no rule keeps there. Look at each of the others before you confirm it."),
@@ -402,12 +399,12 @@ impl<'a> Advice<'a> {
             }
             What::MakeRoom if nodes.is_empty() => format!(
                 "Once {} off: add or uncordon a node on which {pods} can start.",
-                pods.nodes().are("is", "are")
+                pods.nodes().are()
             ),
             What::MakeRoom => {
                 let room = format!(
                     "once {} Ready, or confirmed off, add or uncordon a node on which {pods} can start.",
-                    nodes.are("is", "are")
+                    nodes.are()
                 );
                 cases = vec![
                     self.confirm(survey, "switch it on again. Only if it stays off, confirm that; a run then deletes there, although nothing has room."),
@@ -421,11 +418,18 @@ impl<'a> Advice<'a> {
                 None => format!("See why this is not known: {what}. No run deletes before it is."),
             }
             }
-            What::Repair { fault, silence } => format!(
-                "Log in to {spot}, and {} If that fails, power {nodes} off: after {} of silence, a run force-deletes the pods.",
-                to_repair(*fault),
-                human_duration(*silence)
-            ),
+            What::Repair { fault } => {
+                let repair = match fault {
+                    Some(KubeletSays::Runtime) => "restart the container runtime. Then its kubelet ends the pods.",
+                    Some(KubeletSays::Network) => "repair the network plugin (CNI). Then its kubelet ends the pods.",
+                    Some(KubeletSays::ShuttingDown) => "wait until the machine has shut down.",
+                    None => "see why the kubelet does not report Ready: restart the kubelet or the container runtime. The kubelet then ends the pods.",
+                };
+                format!(
+                    "Log in to {spot}, and {repair} If that fails, power {nodes} off: after {} of silence, a run force-deletes the pods.",
+                    human_duration(survey.settings.policy.silent_after())
+                )
+            }
             What::SeeMachine { volumes, needs } => {
                 cases = self.cases_at_machine(survey, *volumes, *needs);
                 to_see(nodes, &spot, *volumes, *needs)
@@ -438,7 +442,7 @@ impl<'a> Advice<'a> {
                 let on = if *is_off {
                     format!("Switch {nodes} on again")
                 } else {
-                    let are = nodes.are("is", "are");
+                    let are = nodes.are();
                     format!("If {are} off, confirm that, and then switch {it} on again")
                 };
                 let need = pods.verb("needs", "need");
@@ -505,9 +509,11 @@ impl<'a> Advice<'a> {
                 )
             }
             What::NotRead { first, more, cause } => {
-                let more = Some(more).filter(|more| **more > 0);
-                let more = more.map(|more| format!(", and {more} more like it"));
-                format!("Not read: {first}{}: {cause}", prefixed("", more))
+                let more = match more {
+                    0 => String::new(),
+                    more => format!(", and {more} more like it"),
+                };
+                format!("Not read: {first}{more}: {cause}")
             }
             What::GiveUpPath { paths } => format!(
                 "{pods} {} data in {paths} on the disk of {nodes}. Only if that may be lost, delete the pod by hand (book: Data on a dead node).",
@@ -516,46 +522,44 @@ impl<'a> Advice<'a> {
             What::GiveUp {
                 claim,
                 finalizers,
-                later,
                 again,
             } => {
                 if let (Again::ByTemplate { .. }, [pod]) = (again, &pods[..]) {
                     command = discards(survey, pod, claim);
                 }
-                let waits = joined(*finalizers, ", ");
-                let waits = waits
-                    .map(|names| format!(" The PVC then also waits for its finalizer {names}."));
+                let waits = joined(*finalizers, ", ")
+                    .map(|names| format!(" The PVC then also waits for its finalizer {names}."))
+                    .unwrap_or_default();
                 // A page with several such pods has the step about all of them.
-                let shares = |pod: &PodView<'_>| {
-                    let (asked, facts) = (pods[0].facts, pod.facts);
+                let asked = pods[0].facts;
+                let is_shared = survey.pods.iter().any(|pod| {
+                    let facts = pod.facts;
                     pod.is_local()
                         && facts.workload.is_some()
                         && facts.uid != asked.uid
                         && (&facts.node, &facts.namespace, &facts.workload)
                             == (&asked.node, &asked.namespace, &asked.workload)
-                };
-                let pinned = pods[0].reason.ties.iter();
-                let pinned = pinned.filter(|tie| matches!(tie.kind, TieKind::Pinned(_)));
-                let all = if pinned.count() > 1 {
+                });
+                let ties = pods[0].reason.ties.iter();
+                let all = if ties.filter(|tie| tie.is_pinned()).count() > 1 {
                     " Give up all such PVCs of the pod, or none."
                 } else {
                     ""
                 };
-                let others = if survey.pods.iter().any(shares) {
+                let others = if is_shared {
                     " Others of its workload need that disk too: give up one at a time, and wait for Ready in between."
                 } else {
                     ""
                 };
                 format!(
-                    "Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{} A run {} later deletes the pod. {}{all}{others}",
-                    prefixed("", waits),
-                    human_duration(*later),
+                    "Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{waits} A run {} later deletes the pod. {}{all}{others}",
+                    human_duration(survey.settings.policy.given_up_after()),
                     again.says()
                 )
             }
             What::GiveUpOneByOne => format!(
                 "Only if {} lost for good: give up data one pod at a time, and wait for Ready in between. Leave pods without another Ready pod for last (the step for each: pod-reaper explain POD).",
-                nodes.are("is", "are")
+                nodes.are()
             ),
             What::SeeWhy(code) => {
                 let why = match pods[..] {
@@ -574,13 +578,12 @@ impl<'a> Advice<'a> {
                     let services = known.clone().map(kubelet_service).unique();
                     let drained = known.unique_by(|node| &node.name);
                     let drains = drained.map(|node| target.drain(node));
-                    let names = "it names what does not end.";
                     let one = match nodes.len() {
                         1 => "",
                         _ => ", one at a time, each once the others are Ready",
                     };
                     let log = match &shows {
-                        Some(_) => names,
+                        Some(_) => "it names what does not end.",
                         None => "pod-reaper explain POD has the command.",
                     };
                     cases = vec![
@@ -647,7 +650,7 @@ impl<'a> Advice<'a> {
                 finalizer,
                 may_taint,
             } => {
-                let are = nodes.are("is", "are");
+                let are = nodes.are();
                 let end = if *may_taint {
                     format!("If {are} off, confirm that: the line ends {pods}.")
                 } else {
@@ -688,11 +691,10 @@ impl<'a> Advice<'a> {
             Some(place) => vec![&survey.nodes[place]],
             None => nodes.take(CONFIRMED).collect_vec(),
         };
-        let commands = nodes.iter().filter_map(|node| {
-            let may_taint = node.may_taint;
-            survey.target.confirm_off(node.known?, may_taint)
-        });
-        let commands = commands.collect_vec();
+        let commands = nodes
+            .iter()
+            .filter_map(|node| survey.target.confirm_off(node.known?, node.may_taint))
+            .collect_vec();
         let mut what = what.to_owned();
         if nodes.iter().any(|node| node.may_taint) {
             what += " A command that sets the taint runs for a minute, and frees volumes within seconds.";
@@ -736,10 +738,7 @@ impl<'a> Advice<'a> {
                 ),
                 None => "leave it on. Its old containers have ended.".to_owned(),
             };
-            let then = match needs {
-                Needs { mark: true, .. } => ", and confirm",
-                _ => "",
-            };
+            let then = if needs.mark { ", and confirm" } else { "" };
             let fails = if needs.disk {
                 "reboot it (systemctl reboot)".to_owned()
             } else {
@@ -786,12 +785,9 @@ impl<'a> Advice<'a> {
                 )
             });
         } else if moves {
-            let using = self
-                .select(survey, PodView::moves_a_volume)
-                .unwrap_or_default();
-            let owners = Pods(using.in_turn(NAMES)).workloads();
-            let owners = listed(&owners, NAMES);
-            let owners = prefixed(": ", Some(owners).filter(|owners| !owners.is_empty()));
+            let using = self.select(survey, PodView::moves_a_volume);
+            let owners = using.map(|pods| listed(&Pods(pods.in_turn(NAMES)).workloads(), NAMES));
+            let owners = prefixed(": ", owners);
             cases.push(Case::new(
                 "Cannot look",
                 format!("stop what uses these volumes, each by its owner{owners}. Delete no object. Do the same if you cannot power it off."),
@@ -876,9 +872,8 @@ impl<'a> Pods<'a> {
     /// Lists their nodes, one alone with what finds it.
     pub fn spots(&self) -> String {
         let nodes = self.nodes();
-        let node = self.first().and_then(|pod| pod.node);
-        match (&nodes[..], node) {
-            ([name], node) => with_address(name, node),
+        match nodes[..] {
+            [name] => with_address(name, self[0].node),
             _ => nodes.to_string(),
         }
     }
@@ -925,8 +920,8 @@ impl<'a> Nodes<'a> {
     }
 
     /// Names them with a verb.
-    pub fn are(&self, one: &str, many: &str) -> String {
-        format!("{self} {}", if self.len() == 1 { one } else { many })
+    pub fn are(&self) -> String {
+        format!("{self} {}", if self.len() == 1 { "is" } else { "are" })
     }
 }
 
@@ -945,8 +940,9 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         pods => for_node(survey, index, &pods),
     });
     let pods = survey.shown().iter().flat_map(|pod| for_pod(survey, pod));
-    let is_at_rest = |advice: &Advice<'_>| matches!(advice.what, What::SeeHang(Hang::Ending(_)));
-    let pods = pods.filter(|advice| !is_run || !is_at_rest(advice));
+    // A pod that still ends by itself needs nobody.
+    let pods =
+        pods.filter(|advice| !is_run || !matches!(advice.what, What::SeeHang(Hang::Ending(_))));
     let run = is_run.then(|| for_run(survey)).into_iter().flatten();
     // If the pod waits for another one, that one is shown.
     let waiting = survey.waiting.filter(|_| survey.shown().is_empty());
@@ -954,15 +950,18 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let held = reach_asked(survey).into_iter().chain(make_room(survey));
     let mut all = joined_up(nodes.chain(pods).chain(run).chain(waiting).chain(held));
     // Data is given up one pod at a time: a page has the command only if one pod needs it.
-    let given_up = all.iter().filter(|advice| advice.gives_up());
-    let given_up = given_up.flat_map(|advice| &advice.pods.0).copied();
-    let given_up = given_up.unique_by(|pod| pod.facts.uid.as_str());
-    let given_up = given_up.collect_vec();
+    let given_up = all
+        .iter()
+        .filter(|advice| advice.gives_up())
+        .flat_map(|advice| &advice.pods.0)
+        .copied()
+        .unique_by(|pod| pod.facts.uid.as_str())
+        .collect_vec();
     if given_up.len() > 1 {
         all.retain(|advice| !advice.gives_up());
         all.push(Advice::of_pods(What::GiveUpOneByOne, given_up, None));
     }
-    all.sort_by_key(|advice| advice.when() == When::Later);
+    all.sort_by_key(|advice| advice.press.is_none());
     all
 }
 
@@ -1029,18 +1028,18 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         });
     }
     all.extend(for_history(survey));
-    let groups = survey.together.iter().map(|(_, nodes)| nodes.clone());
-    // The breaker may hold the nodes of one zone alone.
-    let is_held = |name: &&str| survey.node(name).is_some_and(|node| node.held.is_some());
-    let reached = match survey.limit() {
+    match survey.limit() {
         Some(Limit::MassOutage(_)) => {
-            vec![survey.machines_down().into_iter().filter(is_held).collect()]
+            // The breaker may hold the nodes of one zone alone.
+            let held = survey.nodes.iter().filter(|node| node.held.is_some());
+            let down = held.filter(|node| node.known.is_some_and(NodeFacts::is_machine_down));
+            all.push(reach(survey, down.map(|node| node.name).collect()));
         }
-        Some(Limit::FailedTogether { .. }) => groups.collect(),
-        _ => Vec::new(),
-    };
-    for nodes in reached {
-        all.push(reach(survey, nodes));
+        Some(Limit::FailedTogether { .. }) => {
+            let groups = survey.together.iter();
+            all.extend(groups.map(|(_, nodes)| reach(survey, nodes.clone())));
+        }
+        _ => {}
     }
     all
 }
@@ -1066,8 +1065,9 @@ fn for_waiting<'a>(survey: &Survey<'a>, waiting: &'a Waiting) -> Advice<'a> {
 
 /// Returns the look at the first of nodes of which nobody knows whether they live, or at the first with pods.
 fn reach<'a>(survey: &Survey<'a>, nodes: Vec<&'a str>) -> Advice<'a> {
-    let is_empty = |name: &&&str| survey.node(name).is_none_or(|node| node.pods.is_empty());
-    let first = nodes.iter().min_by_key(is_empty);
+    let first = nodes
+        .iter()
+        .min_by_key(|name| survey.node(name).is_none_or(|node| node.pods.is_empty()));
     Advice {
         apart: first.and_then(|name| survey.place(name)),
         ..Advice::new(What::Reach, nodes, Some(Press::Unsure))
@@ -1083,7 +1083,7 @@ fn reach_asked<'a>(survey: &Survey<'a>) -> Option<Advice<'a>> {
         Limit::MassOutage(_) | Limit::FailedTogether { .. }
     );
     let is_alive = matches!(node.state, Some(State::Alive(_)));
-    let is_down = survey.machines_down().contains(&node.name);
+    let is_down = node.known.is_some_and(NodeFacts::is_machine_down);
     (is_unsure && is_down && !is_alive).then(|| reach(survey, vec![node.name]))
 }
 
@@ -1091,12 +1091,13 @@ fn reach_asked<'a>(survey: &Survey<'a>) -> Option<Advice<'a>> {
 fn make_room<'a>(survey: &'a Survey<'a>) -> Option<Advice<'a>> {
     let pods = survey.with_code(ReasonCode::NoRoom)?;
     let mut advice = Advice::of_pods(What::MakeRoom, pods.0, Some(Press::Unsure));
-    let has_no_look = |node: &NodeView<'_>| {
-        let mut pods = survey.pods_on(node);
-        node.volumes == Volumes::Stay && !pods.any(|pod| pod.wants_node_off() || pod.returns)
-    };
     let nodes = &mut advice.nodes.0;
-    nodes.retain(|name| survey.node(name).is_some_and(has_no_look));
+    nodes.retain(|name| {
+        survey.node(name).is_some_and(|node| {
+            let mut pods = survey.pods_on(node);
+            node.volumes == Volumes::Stay && !pods.any(|pod| pod.wants_node_off() || pod.returns)
+        })
+    });
     advice.apart = nodes.first().and_then(|name| survey.place(name));
     Some(advice)
 }
@@ -1104,40 +1105,37 @@ fn make_room<'a>(survey: &'a Survey<'a>) -> Option<Advice<'a>> {
 /// Lists what to do about what earlier runs did.
 fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let mut all = Vec::new();
-    let is_set_missed =
-        |set: &RememberedSet| set.copies.is_some_and(|it| it.ready <= it.wanted / 2);
-    let missed = |is_missed: bool| is_missed.then_some(Press::Missed);
-    let (awaiting, again): (Vec<_>, Vec<_>) = survey
-        .not_ready_again()
-        .into_iter()
-        .map(|set| (set, survey.attachments_awaited(set)))
-        .partition(|(_, awaited)| !awaited.is_empty());
-    for (set, (node, attachment)) in awaiting
-        .into_iter()
-        .flat_map(|(set, all)| all.into_iter().map(move |it| (set, it)))
-    {
-        let what = What::SeeAttachmentOfSet {
-            set: set.to_string(),
-            attachment: &attachment.name,
-            does_not: if attachment.attached {
-                "detach from"
-            } else {
-                "attach to"
-            },
-        };
-        all.push(Advice::new(what, vec![node], missed(is_set_missed(set))));
+    let press_of = |sets: &[&RememberedSet]| {
+        let mut copies = sets.iter().filter_map(|set| set.copies);
+        let is_missed = copies.any(|it| it.ready <= it.wanted / 2);
+        is_missed.then_some(Press::Missed)
+    };
+    let mut again = Vec::new();
+    for set in survey.not_ready_again() {
+        let awaited = survey.attachments_awaited(set);
+        if awaited.is_empty() {
+            again.push(set);
+        }
+        for (node, attachment) in awaited {
+            let what = What::SeeAttachmentOfSet {
+                set: set.to_string(),
+                attachment: &attachment.name,
+                does_not: if attachment.attached {
+                    "detach from"
+                } else {
+                    "attach to"
+                },
+            };
+            all.push(Advice::new(what, vec![node], press_of(&[set])));
+        }
     }
-    let again = again.into_iter().map(|(set, _)| set).collect_vec();
     if let Some(worst) = again.first() {
-        let what = What::NotReadyAgain {
-            sets: listed(
-                &in_turn(again.clone(), NAMED, |set| Some(&set.namespace)),
-                NAMED,
-            ),
-            namespace: &worst.namespace,
-        };
-        let any_missed = again.iter().any(|set| is_set_missed(set));
-        all.push(Advice::new(what, Vec::new(), missed(any_missed)));
+        let namespace = &worst.namespace;
+        let press = press_of(&again);
+        let sets = in_turn(again, NAMED, |set| Some(&set.namespace));
+        let sets = listed(&sets, NAMED);
+        let what = What::NotReadyAgain { sets, namespace };
+        all.push(Advice::new(what, Vec::new(), press));
     }
     for node in survey
         .history
@@ -1146,20 +1144,19 @@ fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         .filter(|node| node.may_have_run_twice())
     {
         let noted = &node.noted;
-        let is_suspect = |it: &&Reaped| it.attached || !it.is_replaced_early();
-        let mut pods = noted.pods.iter().filter(is_suspect).collect_vec();
+        let pods = noted.pods.iter();
+        let suspects = pods.filter(|it| it.attached || !it.is_replaced_early());
+        let mut pods = suspects.collect_vec();
         if pods.is_empty() {
             pods = noted.pods.iter().collect();
         }
         let what = What::CheckForTwoWriters {
             node: &noted.node,
             since: day(survey, noted.first_reap),
-            pods: match &pods[..] {
-                [] => "pods that the run which deleted them could not name".to_owned(),
-                pods => listed(
-                    &in_turn(pods.to_vec(), 0, |pod| Some(&pod.namespace)),
-                    NAMES,
-                ),
+            pods: if pods.is_empty() {
+                "pods that the run which deleted them could not name".to_owned()
+            } else {
+                listed(&in_turn(pods, 0, |pod| Some(&pod.namespace)), NAMES)
             },
             is_other_machine: node.now.state == NodeState::AnotherMachine,
         };
@@ -1174,13 +1171,14 @@ fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
 pub fn exit(survey: &Survey<'_>, all: &[Advice<'_>]) -> Exit {
     let is_run = survey.asked.is_none();
     let any = |is: fn(&PodView<'_>) -> bool| survey.terminating().any(is);
-    let is_unread = |pod: &PodView<'_>| pod.code() == ReasonCode::FactsUnread;
-    let failed = |pod: &PodView<'_>| pod.outcome_code().is_some_and(OutcomeCode::is_failure);
     if is_run && survey.settings.exit_on_manual && all.iter().any(|it| it.rings(survey)) {
         Exit::Manual
     } else if is_run && any(|pod| pod.is_held() && pod.code() != ReasonCode::FactsUnread) {
         Exit::Held
-    } else if !survey.errors.is_empty() || any(is_unread) || any(failed) {
+    } else if !survey.errors.is_empty()
+        || any(|pod| pod.code() == ReasonCode::FactsUnread)
+        || any(|pod| pod.outcome_code().is_some_and(OutcomeCode::is_failure))
+    {
         Exit::Incomplete
     } else {
         Exit::Done
@@ -1193,9 +1191,8 @@ pub fn to_look_at(survey: &Survey<'_>) -> Vec<(String, String)> {
         matches!(advice.what, What::SeeMachine { .. }) && advice.press == Some(Press::Harm)
     });
     let of_nodes = looks.flat_map(|advice| {
-        let step = advice.step(survey);
-        let names = step.nodes.into_iter();
-        names.map(|name| (name, step.what.clone())).collect_vec()
+        let Step { nodes, what, .. } = advice.step(survey);
+        nodes.into_iter().map(move |name| (name, what.clone()))
     });
     of_nodes.collect()
 }
@@ -1216,10 +1213,9 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
         all.push(Advice::new(drop, members, None));
     }
     if asks(ReasonCode::KubeletAlive) {
-        let says = |known: &&NodeFacts| known.ready == Ready::False;
+        let says = node.known.filter(|known| known.ready == Ready::False);
         let repair = What::Repair {
-            fault: node.known.filter(says).and_then(|node| node.kubelet_says),
-            silence: survey.settings.policy.silent_after(),
+            fault: says.and_then(|known| known.kubelet_says),
         };
         all.push(Advice {
             apart: Some(index),
@@ -1227,38 +1223,35 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
         });
     }
     let on_disk = pods.iter().copied().filter(|pod| pod.returns).collect_vec();
-    let has_data = !on_disk.is_empty();
     let press_of_data = press_if_missed(&on_disk);
-    // A page names those that are missed, if there are some.
-    let back = on_disk.iter().copied();
-    let back = back
-        .filter(|pod| press_of_data.is_none() || pod.is_missed())
-        .collect_vec();
-    if !node.is_suspect() || node.held.is_some() {
-        if has_data && node.held.is_none() {
-            let switch_on = What::SwitchOn { is_off: true };
-            all.push(Advice::of_pods(switch_on, back, press_of_data));
-        }
+    let is_suspect = node.is_suspect();
+    if node.held.is_some() {
         return all;
     }
-    if has_data && node.volumes != Volumes::Stay {
-        let switch_on = What::SwitchOn { is_off: false };
-        all.push(Advice::of_pods(switch_on, back, press_of_data));
+    if !on_disk.is_empty() && (!is_suspect || node.volumes != Volumes::Stay) {
+        // A page names those that are missed, if there are some.
+        let back = on_disk.iter().copied();
+        let back = back.filter(|pod| press_of_data.is_none() || pod.is_missed());
+        let is_off = !is_suspect;
+        let switch_on = What::SwitchOn { is_off };
+        all.push(Advice::of_pods(switch_on, back.collect(), press_of_data));
+    }
+    if !is_suspect {
+        return all;
     }
     let has_moved = matches!(
         node.volumes,
         Volumes::MovedAt(_) | Volumes::MoveAt(_) | Volumes::MayHaveMoved
     );
     let wants_off = pods.iter().any(|pod| pod.wants_node_off());
-    let asks_for_mark = |pod: &&&PodView<'_>| {
+    let for_mark = pods.iter().copied().filter(|pod| {
         let may_end = node.may_taint && pod.asks().contains(&ReasonCode::Finalizers);
         may_end || pod.asks().contains(&ReasonCode::SharedDisk)
-    };
-    let for_mark = pods.iter().filter(asks_for_mark).copied().collect_vec();
-    // A question is about one of the pods on the node.
-    let mut all_there = survey.pods_on(node);
+    });
+    let for_mark = for_mark.collect_vec();
     let needs = Needs {
-        disk: all_there.any(|pod| pod.returns),
+        // A question is about one of the pods on the node.
+        disk: survey.pods_on(node).any(|pod| pod.returns),
         history_alone: !wants_off,
         mark: node.volumes != Volumes::Stay || !for_mark.is_empty(),
     };
@@ -1327,47 +1320,48 @@ fn for_pod<'a>(survey: &'a Survey<'a>, pod: &'a PodView<'a>) -> Vec<Advice<'a>> 
     if all.is_empty() && !pod.asks().is_empty() && !is_said_of_node {
         all.push((What::SeeWhy(pod.fate_code), missed));
     }
-    let all = all.into_iter();
-    all.map(|(what, press)| Advice::of_pods(what, vec![pod], press))
+    all.into_iter()
+        .map(|(what, press)| Advice::of_pods(what, vec![pod], press))
         .collect()
 }
 
 /// Lists what to do about a reason that needs you, besides what is to be done about its node. A reason without a row is
 /// explained elsewhere.
 fn for_reason<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, code: ReasonCode) -> Vec<What<'a>> {
-    let facts = pod.facts;
     match code {
         // Their node's steps say what to do.
         ReasonCode::EtcdMember | ReasonCode::KubeletAlive | ReasonCode::SharedDisk => Vec::new(),
         ReasonCode::Finalizers => {
-            let finalizers = facts.holding_finalizers(pod.node.is_some());
-            let finalizers = finalizers.map(|finalizer| {
-                let by = facts.finalizers_set_by.get(finalizer);
-                match survey.node_of(pod) {
-                    Some(node) if is_held_until_the_end(finalizer) => What::EndPods {
-                        finalizer,
-                        may_taint: node.may_taint,
-                    },
-                    _ => What::RepairController { finalizer, by },
-                }
+            let finalizers = pod.facts.holding_finalizers(pod.node.is_some());
+            let steps = finalizers.map(|finalizer| match survey.node_of(pod) {
+                Some(node) if is_held_until_the_end(finalizer) => What::EndPods {
+                    finalizer,
+                    may_taint: node.may_taint,
+                },
+                _ => What::RepairController {
+                    finalizer,
+                    by: pod.facts.finalizers_set_by.get(finalizer),
+                },
             });
-            finalizers.collect()
+            steps.collect()
         }
         ReasonCode::KosmosLeaf => {
-            let leaf = pod.node.and_then(|node| node.leaf.as_ref());
-            let cluster = leaf.and_then(|leaf| leaf.cluster.as_deref());
-            let cluster = cluster.unwrap_or("the leaf cluster");
-            vec![What::LookInLeafCluster(cluster)]
+            let cluster = pod
+                .node
+                .and_then(|node| node.leaf.as_ref()?.cluster.as_deref());
+            vec![What::LookInLeafCluster(
+                cluster.unwrap_or("the leaf cluster"),
+            )]
         }
         ReasonCode::VirtualNode | ReasonCode::EdgeNode | ReasonCode::LeafNode => {
             vec![What::RepairLeaf]
         }
         ReasonCode::LocalVolume => {
             let ties = pod.reason.ties.iter();
-            ties.filter_map(|tie| for_tie(survey, pod, tie)).collect()
+            ties.filter_map(|tie| for_tie(pod, tie)).collect()
         }
         ReasonCode::HostPath => {
-            let paths = facts.host_paths.iter().join(", ");
+            let paths = pod.facts.host_paths.iter().join(", ");
             vec![What::GiveUpPath { paths }]
         }
         _ => vec![What::SeeWhy(code)],
@@ -1375,35 +1369,29 @@ fn for_reason<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, code: ReasonCode) -
 }
 
 /// Returns what to do about a PVC whose volume other nodes do not reach.
-fn for_tie<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, tie: &'a Tie) -> Option<What<'a>> {
-    let judged = pod.judged;
-    let claim = judged.claim(&tie.pvc);
+fn for_tie<'a>(pod: &'a PodView<'a>, tie: &'a Tie) -> Option<What<'a>> {
+    let claim = pod.judged.claim(&tie.pvc);
     match tie.kind {
         TieKind::Confined(_) => return Some(What::SeeWhy(ReasonCode::LocalVolume)),
         TieKind::Pinned(_) if claim.is_none_or(|it| it.read.deletion.is_none()) => {}
         _ => return None,
     }
-    let set = judged.pod.stateful_set();
-    let operator = judged.pod.operated_by(judged.storage.as_ref());
-    let read = judged.storage.as_ref().and_then(|it| it.set.as_ref());
+    let storage = pod.judged.storage.as_ref();
+    let operator = pod.facts.operated_by(storage);
+    let read = storage.and_then(|it| it.set.as_ref());
     let owner = claim.and_then(|it| it.read.owner.as_ref());
-    let again = match set {
-        Some(_) if claim.is_some_and(|it| it.templated) => Again::ByTemplate {
+    let again = match (pod.facts.stateful_set(), owner.or(operator)) {
+        (Some(_), _) if claim.is_some_and(|it| it.templated) => Again::ByTemplate {
             is_retained: tie.retained,
             operator,
         },
-        set => match owner.or(operator) {
-            Some(owner) => Again::ByOperator(owner),
-            None => match set.filter(|_| !matches!(read, Some(Ok(_)))) {
-                Some(set) => Again::NotKnown(set),
-                None => Again::ByNobody,
-            },
-        },
+        (_, Some(owner)) => Again::ByOperator(owner),
+        (Some(set), None) if !matches!(read, Some(Ok(_))) => Again::NotKnown(set),
+        (_, None) => Again::ByNobody,
     };
     Some(What::GiveUp {
         claim: &tie.pvc,
         finalizers: claim.map_or(&[][..], |it| &it.read.finalizers[..]),
-        later: survey.settings.policy.given_up_after(),
         again,
     })
 }
@@ -1413,8 +1401,9 @@ fn discards(survey: &Survey<'_>, pod: &PodView<'_>, claim: &str) -> Option<Strin
     let read = &pod.judged.claim(claim)?.read;
     read.volume()?;
     let namespace = &pod.facts.namespace;
-    let target = survey.target;
-    target.delete_claim(pod.node?, namespace, claim, &read.uid)
+    survey
+        .target
+        .delete_claim(pod.node?, namespace, claim, &read.uid)
 }
 
 /// Says what must not be done to these pods and their nodes.
@@ -1423,9 +1412,9 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let needs_you = |pod: &PodView<'_>| pod.fate == Verdict::Manual && !is_alive(pod);
     // The steps for these reasons delete the pod by hand.
     let is_kept = |pod: &PodView<'_>| {
-        let mut codes = pod.reason.asks.iter().copied().chain([pod.fate_code]);
-        let by_hand = |code| [ReasonCode::HostPath, ReasonCode::OwnerKind].contains(&code);
-        needs_you(pod) && !codes.any(by_hand)
+        let mut codes = pod.reason.asks.iter().chain([&pod.fate_code]);
+        let by_hand = [ReasonCode::HostPath, ReasonCode::OwnerKind];
+        needs_you(pod) && !codes.any(|code| by_hand.contains(code))
     };
     let moves = survey.select(|pod| {
         let node = survey.node_of(pod);
@@ -1443,7 +1432,7 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         Some(Limit::FailedTogether { .. }) => Some("--max-failed-together=0"),
         _ => None,
     };
-    let before = moves.map(|pods| format!("before {} off", pods.nodes().are("is", "are")));
+    let before = moves.map(|pods| format!("before {} off", pods.nodes().are()));
     let by_hand = survey.select(|pod| needs_you(pod) && !is_kept(pod));
     let kept = survey.select(is_kept).map(|_| match by_hand {
         Some(_) => "force-delete pods that need you except by a step above, ",
@@ -1483,11 +1472,8 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         },
     ];
     let hang = survey.select(|pod| {
-        let ends = |hang: Hang<'_>| hang.code() == HangCode::Ending;
-        let hang = pod
-            .hang
-            .filter(|hang| survey.asked.is_some() || !ends(*hang));
-        hang.is_some() && !needs_you(pod)
+        let is_shown = |hang: Hang<'_>| survey.asked.is_some() || hang.code() != HangCode::Ending;
+        pod.hang.is_some_and(is_shown) && !needs_you(pod)
     });
     let hang = hang.map(|pods| format!("force-delete {pods}, or strip a finalizer: containers can still run, volumes can still be mounted, and what a finalizer protects is left behind."));
     texts.into_iter().flatten().chain(hang).collect()
@@ -1503,8 +1489,8 @@ fn with_address(name: &str, known: Option<&NodeFacts>) -> String {
             [&node.address, &node.machine].map(|it| it.as_ref().map(Foreign::to_string));
         [address, zone, machine].into_iter().flatten()
     });
-    let words = joined(words, ", ").map(|words| format!("({words})"));
-    name.to_owned() + &prefixed(" ", words)
+    let words = joined(words, ", ");
+    words.map_or_else(|| name.to_owned(), |words| format!("{name} ({words})"))
 }
 
 /// Says which machine to look at, and by when.
@@ -1542,21 +1528,6 @@ fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> Stri
         _ if !needs.disk => off,
         1 => format!("{off} Pods need its disk: a reset is enough, and {ERASES}."),
         _ => format!("{off} Pods need their disks: a reset is enough, and {ERASES}."),
-    }
-}
-
-fn to_repair(fault: Option<KubeletSays>) -> &'static str {
-    match fault {
-        Some(KubeletSays::Runtime) => {
-            "restart the container runtime. Then its kubelet ends the pods."
-        }
-        Some(KubeletSays::Network) => {
-            "repair the network plugin (CNI). Then its kubelet ends the pods."
-        }
-        Some(KubeletSays::ShuttingDown) => "wait until the machine has shut down.",
-        None => {
-            "see why the kubelet does not report Ready: restart the kubelet or the container runtime. The kubelet then ends the pods."
-        }
     }
 }
 

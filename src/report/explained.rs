@@ -152,8 +152,8 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
         ("by itself", by_itself),
         ("afterwards", entry.note),
     ];
-    let texts = texts.into_iter();
     texts
+        .into_iter()
         .map(|(heading, text)| Section::of_texts(Kind::Head, heading, Tone::Plain, text))
         .collect()
 }
@@ -171,8 +171,8 @@ pub fn lists(survey: &Survey<'_>) -> Vec<Section> {
         ("LIMITS", Vec::from_iter(limit.map(Limit::sentence))),
         ("NOT READ", unread.collect()),
     ];
-    let sections = sections.into_iter();
     sections
+        .into_iter()
         .map(|(heading, texts)| Section::of_texts(Kind::List, heading, Tone::Quiet, texts))
         .collect()
 }
@@ -184,21 +184,20 @@ fn overdue(survey: &Survey<'_>, pod: &PodView<'_>) -> Option<String> {
     if pod.hang.is_none() {
         return (!pod.overdue.is_negative()).then(|| format!("{text} (limit {limit})"));
     }
-    let facts = pod.facts;
-    let counts = facts.containers;
+    let counts = pod.facts.containers;
     let states = [
         (counts.running, "running"),
         (counts.waiting, "not started"),
         (counts.terminated, "ended"),
     ];
-    let states = states.into_iter().filter(|(count, _)| *count > 0);
-    let states = joined(
-        states.map(|(count, state)| format!("{count} {state}")),
-        ", ",
-    );
+    let states = states
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, state)| format!("{count} {state}"));
+    let states = joined(states, ", ");
     let last = counts.ended_at.map(|at| head::day(survey, at));
     let last = prefixed(", the last at ", last);
-    let grace = facts.deletion.and_then(|its| its.grace_seconds);
+    let grace = pod.facts.deletion.and_then(|its| its.grace_seconds);
     let grace = grace.map(|grace| human_duration(SignedDuration::from_secs(grace)));
     Some(format!(
         "{text}{}. Containers: {}{last}.",

@@ -125,26 +125,21 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
     let since = prefixed(" ", since);
     let heard = time(survey, nodes, |node| Some(node.last_heard.as_ref()?.at));
     let silent = heard.map_or_else(|| since.clone(), |time| format!(", silent {time}"));
-    let due = || {
-        let pods = nodes.iter().flat_map(|node| survey.pods_on(node));
-        let is_due = |pod: &&PodView<'_>| {
-            pod.fate == Verdict::Reap && pod.from.is_none_or(|from| from <= now)
-        };
-        let due = pods.filter(is_due);
-        let due = due.map(|pod| 1 + survey.owned_by(pod.facts).map_or(0, <[_]>::len));
-        counted(due.sum(), "POD", "PODS")
-    };
     let before = deadline(survey, nodes).map(|at| {
-        if at == now {
-            format!("ACT NOW, THE NEXT RUN DELETES {}", due())
-        } else {
-            format!("ACT BEFORE {}", clock(at))
+        if at != now {
+            return format!("ACT BEFORE {}", clock(at));
         }
+        let pods = nodes.iter().flat_map(|node| survey.pods_on(node));
+        let due = pods
+            .filter(|pod| pod.fate == Verdict::Reap && pod.from.is_none_or(|from| from <= now))
+            .map(|pod| 1 + survey.owned_by(pod.facts).map_or(0, <[_]>::len));
+        let due = counted(due.sum(), "POD", "PODS");
+        format!("ACT NOW, THE NEXT RUN DELETES {due}")
     });
-    let moved = |node: &&NodeView<'_>| {
+    let may_have_moved = nodes.iter().any(|node| {
         node.is_suspect() && matches!(node.volumes, Volumes::MovedAt(_) | Volumes::MayHaveMoved)
-    };
-    let see = nodes.iter().any(moved).then(|| match nodes.len() {
+    });
+    let see = may_have_moved.then(|| match nodes.len() {
         1 => "SEE THAT IT IS OFF".to_owned(),
         _ => "SEE THAT THEY ARE OFF".to_owned(),
     });
@@ -207,22 +202,26 @@ fn range(names: &[&str]) -> Option<String> {
 fn in_common(survey: &Survey<'_>, names: &[&str]) -> Option<String> {
     let of_ready = survey.labels_of_ready?;
     let names = names.iter().collect::<BTreeSet<_>>();
-    let nodes = survey.nodes.iter();
-    let mut nodes = nodes.filter(|node| names.contains(&node.name));
+    let mut nodes = survey
+        .nodes
+        .iter()
+        .filter(|node| names.contains(&node.name));
     let mut labels = nodes.next()?.known?.labels.clone();
     for node in nodes {
         let has = &node.known?.labels;
         labels.retain(|key, value| has.get(key) == Some(value));
     }
-    let labels = labels.into_iter();
-    let labels = labels.filter(|label| !of_ready.contains(label));
-    let labels = labels.sorted_by_key(|(key, _)| !key.starts_with("topology."));
-    // The zone has an old label, too.
-    let labels = labels.unique_by(|(_, value)| value.clone()).take(2);
-    let labels = labels.map(|(key, value)| {
-        let [key, value] = [key, value].map(Foreign::<60>::from);
-        format!("{key}={value}")
-    });
+    let labels = labels
+        .into_iter()
+        .filter(|label| !of_ready.contains(label))
+        .sorted_by_key(|(key, _)| !key.starts_with("topology."))
+        // The zone has an old label, too.
+        .unique_by(|(_, value)| value.clone())
+        .take(2)
+        .map(|(key, value)| {
+            let [key, value] = [key, value].map(Foreign::<60>::from);
+            format!("{key}={value}")
+        });
     Some(match joined(labels, " and ") {
         None => "No label tells them from the Ready nodes.".to_owned(),
         Some(labels) => format!("All of them, and no Ready node, have {labels}."),
@@ -256,8 +255,8 @@ fn time(
 
 /// Says why verdicts may be wrong, and that no pod was judged.
 pub fn notes(survey: &Survey<'_>) -> Vec<String> {
-    let none = survey.unmatched.as_ref();
-    let none = none.map(|why| format!("No pod was judged: {why}."));
+    let unmatched = survey.unmatched.as_ref();
+    let none = unmatched.map(|why| format!("No pod was judged: {why}."));
     let incomplete = survey.incomplete.map(str::to_owned);
     incomplete.into_iter().chain(none).collect()
 }
@@ -334,9 +333,12 @@ fn by_effect(pods: &[&PodView<'_>]) -> String {
 
 /// Says what was deleted, by earlier runs and now.
 pub fn done<'a>(survey: &'a Survey<'a>) -> Vec<String> {
-    let earlier = survey.history.nodes.iter();
-    let earlier = earlier.filter(|node| node.now.state.may_be_down() || node.needs_you());
-    let earlier = earlier.collect_vec();
+    let earlier = survey
+        .history
+        .nodes
+        .iter()
+        .filter(|node| node.now.state.may_be_down() || node.needs_you())
+        .collect_vec();
     let mut texts = earlier
         .iter()
         .map(|node| done_earlier(survey, node))
@@ -499,11 +501,10 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         // No run deletes or has deleted what can have two writers.
         let is_calm = |node: &NodeView<'_>| {
             let mut pods = survey.pods_on(node);
-            let is_read = pods.all(|pod| pod.code() != ReasonCode::FactsUnread);
-            is_read
+            node.volumes == Volumes::Stay
                 && !node.was_acted_on
                 && !node.was_acted_on_earlier
-                && node.volumes == Volumes::Stay
+                && pods.all(|pod| pod.code() != ReasonCode::FactsUnread)
         };
         let calm = survey
             .select(|pod| pod.is_on_dead_machine() && survey.node_of(pod).is_some_and(is_calm));
@@ -526,8 +527,7 @@ fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> S
     let nodes = pods.nodes();
     match risk {
         Risk::OnDisk => {
-            let is_doubtful = |pod: &&PodView<'_>| pod.damage == Damage::ManyReady;
-            let copy = if pods.iter().any(is_doubtful) {
+            let copy = if pods.iter().any(|pod| pod.damage == Damage::ManyReady) {
                 " Only you know whether the others have a copy."
             } else {
                 ""
@@ -609,7 +609,7 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     });
     if let Some(pods) = &planned {
         let mut by_time = BTreeMap::<_, Vec<_>>::new();
-        for pod in &pods.0 {
+        for pod in pods.iter() {
             by_time.entry(pod.from).or_default().push(*pod);
         }
         let mut times = by_time.iter().map(|(from, pods)| match from {
@@ -621,18 +621,18 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         let remark = (unevicted > 0)
             .then(|| counted(unevicted, "is not evicted yet", "are not evicted yet"));
         let remark = prefixed("; of these, ", remark);
-        let owned = pods.0.iter().filter_map(|pod| survey.owned_by(pod.facts));
-        let owned = Some(owned.map(<[_]>::len).sum::<usize>()).filter(|count| *count > 0);
-        let owned = owned.map(|count| {
-            let (them, they_own) = (pods.verb("it", "them"), pods.verb("it owns", "they own"));
-            let go = if count == 1 { "goes" } else { "go" };
-            let count = counted(count, "active pod", "active pods");
-            format!("; {count} that {they_own} {go} with {them}")
-        });
-        let owned = owned.unwrap_or_default();
-        let nodes_are = pods.nodes().are("is", "are");
+        let owned = pods.iter().filter_map(|pod| survey.owned_by(pod.facts));
+        let owned = match owned.map(<[_]>::len).sum() {
+            0 => String::new(),
+            count => {
+                let (them, they_own) = (pods.verb("it", "them"), pods.verb("it owns", "they own"));
+                let go = if count == 1 { "goes" } else { "go" };
+                let count = counted(count, "active pod", "active pods");
+                format!("; {count} that {they_own} {go} with {them}")
+            }
+        };
         let unless = if pods.iter().any(|pod| pod.from.is_some()) {
-            format!(", unless {nodes_are} heard again")
+            format!(", unless {} heard again", pods.nodes().are())
         } else {
             String::new()
         };
@@ -663,41 +663,32 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         texts.push(format!("Later runs delete {count} above --max-deletes."));
     }
     // A sign of life that is older than two minutes ends, if nothing follows.
-    let alive = survey
-        .with_code(ReasonCode::KubeletAlive)
-        .unwrap_or_default();
-    let alive = alive.0.into_iter();
-    let (ending, others) = alive.partition(|pod| pod.judged.reaped_from().is_some());
-    for pods in [others, ending].map(Pods) {
-        let end = pods
-            .0
-            .iter()
-            .filter_map(|pod| pod.judged.reaped_from())
-            .min();
-        texts.extend(match end {
-            _ if pods.is_empty() => None,
-            None => Some(format!(
-                "No run deletes {pods} while the machine gives a sign of life."
-            )),
-            Some(end) => Some(format!(
-                "{who} deletes {pods} from {} on, unless more is heard of {}.",
-                clock(end),
-                pods.nodes()
-            )),
-        });
-    }
+    let alive = |ends: bool| {
+        survey.select(|pod| {
+            pod.code() == ReasonCode::KubeletAlive && pod.judged.reaped_from().is_some() == ends
+        })
+    };
+    texts.extend(
+        alive(false)
+            .map(|pods| format!("No run deletes {pods} while the machine gives a sign of life.")),
+    );
+    texts.extend(alive(true).map(|pods| {
+        let ends = pods.iter().filter_map(|pod| pod.judged.reaped_from());
+        format!(
+            "{who} deletes {pods} from {} on, unless more is heard of {}.",
+            prefixed("", ends.min().map(clock)),
+            pods.nodes()
+        )
+    }));
     if texts.is_empty() {
         let needs_you = survey.select(|pod| pod.fate == Verdict::Manual);
         texts.extend(needs_you.map(|_| "No run deletes the pods that need you.".to_owned()));
         // Nobody waits for a machine whose volumes have moved.
-        let may_wait = |pod: &PodView<'_>| {
-            let node = survey.node_of(pod);
-            let has_moved = |node: &NodeView<'_>| {
-                matches!(node.volumes, Volumes::MovedAt(_) | Volumes::MoveAt(_))
-            };
-            pod.returns && !node.is_some_and(has_moved)
-        };
-        texts.extend(survey.select(may_wait).map(|pods| {
+        let waiting = survey.select(|pod| {
+            let volumes = survey.node_of(pod).map(|node| node.volumes);
+            pod.returns && !matches!(volumes, Some(Volumes::MovedAt(_) | Volumes::MoveAt(_)))
+        });
+        texts.extend(waiting.map(|pods| {
             let restart = pods.verb("restarts with its", "restart with their");
             format!("If {} comes back, {pods} {restart} data.", pods.nodes())
         }));
@@ -744,11 +735,9 @@ pub fn notices(survey: &Survey<'_>) -> Vec<String> {
 /// Spells a moment, with its date on another day than the run's.
 pub fn day(survey: &Survey<'_>, at: Timestamp) -> String {
     let date = |at: Timestamp| at.strftime("%F ").to_string();
-    let of_day = date(at);
-    let other = if of_day == date(survey.now) {
-        ""
+    if date(at) == date(survey.now) {
+        clock(at)
     } else {
-        &of_day
-    };
-    other.to_owned() + &clock(at)
+        date(at) + &clock(at)
+    }
 }

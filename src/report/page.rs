@@ -64,8 +64,8 @@ fn head<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         ("DATA", Tone::Bad, head::data(survey)),
         ("NEXT", Tone::Plain, next),
     ];
-    let sections = sections.into_iter();
     sections
+        .into_iter()
         .map(|(heading, tone, texts)| Section::of_texts(Kind::Head, heading, tone, texts))
         .collect()
 }
@@ -97,7 +97,7 @@ pub fn steps(survey: &Survey<'_>, all: &[Advice<'_>]) -> Vec<Step> {
     let most = if all.len() > STEPS { STEPS - 1 } else { STEPS };
     let places = (0..all.len()).collect();
     let mut shown = in_turn(places, STEPS, |place| all[*place].namespace());
-    shown.sort_by_key(|place| all[*place].when() == When::Later);
+    shown.sort_by_key(|place| all[*place].press.is_none());
     let left_over = shown.split_off(most.min(shown.len()));
     shown.sort_unstable();
     let steps = shown.iter().map(|place| all[*place].step(survey));
@@ -113,10 +113,12 @@ pub fn steps(survey: &Survey<'_>, all: &[Advice<'_>]) -> Vec<Step> {
 
 /// Returns the steps in two sections that are numbered through: those for now, and the rest.
 fn to_do(survey: &Survey<'_>, steps: Vec<Step>) -> [Section; 2] {
-    let steps = (1..).zip(steps);
-    let steps = steps.map(|(number, step)| Line::Step(number, step));
-    let is_for_now = |line: &Line| matches!(line, Line::Step(_, step) if step.when == When::Now);
-    let (mut now, later) = steps.partition::<Vec<_>, _>(is_for_now);
+    let (mut now, later) = (1..)
+        .zip(steps)
+        .map(|(number, step)| Line::Step(number, step))
+        .partition::<Vec<_>, _>(
+            |line| matches!(line, Line::Step(_, step) if step.when == When::Now),
+        );
     let is_down = survey.down().keys().any(|state| **state != State::Gone);
     if now.is_empty() && survey.asked.is_none() && is_down {
         let waits = if later.is_empty() {
@@ -204,11 +206,10 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
 }
 
 fn down(survey: &Survey<'_>) -> Section {
-    let many = survey
+    let names = survey
         .down()
         .into_values()
-        .filter(|nodes| nodes.len() > NAMED);
-    let names = many
+        .filter(|nodes| nodes.len() > NAMED)
         .flatten()
         .map(|node| node.name.to_owned())
         .collect_vec();
@@ -223,15 +224,16 @@ fn down(survey: &Survey<'_>) -> Section {
 
 /// Lists the pods that were deleted, or that a run deletes now or `later`, of which the same becomes.
 fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect, later: bool) -> Section {
-    let pods =
-        survey.select(|pod| pod.is_reaped() && pod.from.is_some() == later && pod.effect == effect);
-    let pods = pods.unwrap_or_default();
-    let times = pods.iter().filter_map(|pod| pod.from);
-    let times = times.minmax().into_option();
-    let from = times.map(|(first, last)| match [first, last].map(clock) {
-        [first, last] if first == last => format!("{first} ON"),
-        [first, last] => format!("{first} TO {last} ON"),
-    });
+    let pods = survey
+        .select(|pod| pod.is_reaped() && pod.from.is_some() == later && pod.effect == effect)
+        .unwrap_or_default();
+    let times = pods.iter().filter_map(|pod| pod.from).minmax();
+    let from = times
+        .into_option()
+        .map(|(first, last)| match [first, last].map(clock) {
+            [first, last] if first == last => format!("{first} ON"),
+            [first, last] => format!("{first} TO {last} ON"),
+        });
     let heading = effect.as_str().to_uppercase() + &prefixed(" FROM ", from);
     // The other headings speak for themselves.
     let is_odd = [Effect::GoneForGood, Effect::UpToOwner].contains(&effect);
@@ -241,11 +243,12 @@ fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect, later: bool) -> Section {
 
 /// Lists the active pods that a deleted pod controls, which are deleted with it.
 fn goes_too(survey: &Survey<'_>) -> Section {
-    let owners = survey.shown().iter().filter(|pod| pod.is_reaped());
-    let owned = owners.filter_map(|pod| Some((pod.name(), survey.owned_by(pod.facts)?)));
-    let owned = owned.filter(|(_, names)| !names.is_empty());
-    let owned = owned
-        .map(|(pod, names)| (pod, names.to_vec()))
+    let owned = survey
+        .shown()
+        .iter()
+        .filter(|pod| pod.is_reaped())
+        .filter_map(|pod| Some((pod.name(), survey.owned_by(pod.facts)?.to_vec())))
+        .filter(|(_, names)| !names.is_empty())
         .collect_vec();
     let count = owned.iter().map(|(_, names)| names.len()).sum();
     list("DELETED WITH THEIR OWNER", count, None, owned)
@@ -256,9 +259,10 @@ fn afterwards(survey: &Survey<'_>) -> Section {
         .shown()
         .iter()
         .filter(|pod| pod.trace != Some(Trace::Untouched));
-    let notes = pods.filter_map(|pod| Some((pod.note.as_ref()?, pod)));
-    let notes = notes.into_group_map().into_iter();
-    let texts = notes
+    let texts = pods
+        .filter_map(|pod| Some((pod.note.as_ref()?, pod)))
+        .into_group_map()
+        .into_iter()
         .map(|(note, pods)| format!("{}: {note}", Pods(pods)))
         .sorted();
     let texts = at_most(texts.collect(), NAMES);
@@ -318,8 +322,8 @@ fn rows(
     let names = pods.in_turn(most).into_iter();
     let names = names.map(|pod| pod.name() + &remark(pod));
     let names = at_most(names.collect(), most).into_iter();
-    let names = names.map(|name| (String::new(), vec![name]));
-    list(heading, pods.len(), None, names)
+    let groups = names.map(|name| (String::new(), vec![name]));
+    list(heading, pods.len(), None, groups)
 }
 
 /// Cuts a list of names that cannot hurt.
@@ -334,14 +338,14 @@ fn at_most(mut names: Vec<String>, most: usize) -> Vec<String> {
 
 /// Names pods, grouped by namespace.
 fn grouped(pods: &Pods<'_>) -> Vec<Group> {
-    let names = pods
-        .0
-        .iter()
-        .map(|pod| (&pod.facts.namespace, &pod.facts.name));
-    let groups = names.into_group_map().into_iter().sorted();
-    let groups = groups.map(|(namespace, names)| {
-        let names = names.into_iter().sorted_by_cached_key(|name| natural(name));
-        (namespace.clone(), names.cloned().collect())
-    });
-    groups.collect()
+    pods.iter()
+        .map(|pod| (&pod.facts.namespace, &pod.facts.name))
+        .into_group_map()
+        .into_iter()
+        .sorted()
+        .map(|(namespace, names)| {
+            let names = names.into_iter().sorted_by_cached_key(|name| natural(name));
+            (namespace.clone(), names.cloned().collect())
+        })
+        .collect()
 }

@@ -18,7 +18,7 @@ use crate::{
         NodeFacts, Place, PodFacts, Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded,
         Unread, VolumeFacts, Waiting, Zone,
     },
-    history::{History, Noted, Reaped, RememberedSet},
+    history::{History, Noted, RememberedSet},
     judge::{
         Effect, Evaluation, Foreseen, Judged, Limit, Note, PodContext, Policy, Reason, ReasonCode,
         Tie, TieKind, Verdict, is_attached,
@@ -175,7 +175,6 @@ pub enum Risk {
 #[derive(Debug)]
 pub struct PodView<'a> {
     pub judged: &'a Judged,
-    /// The pod itself.
     pub facts: &'a PodFacts,
     /// Why it gets its fate: the reason now, or, if only time keeps the pod, the one that is foreseen.
     pub reason: &'a Reason,
@@ -244,23 +243,24 @@ impl<'a> Survey<'a> {
     /// Surveys a run. If somebody asked about one pod, only the pods on its node are surveyed.
     pub fn of(run: &'a RunRecord<'a>) -> Self {
         let (facts, plan) = (&run.facts, &run.plan);
-        let is_surveyed = |pod: &PodFacts| match &run.asked {
-            Some(asked) if asked.node.is_some() => pod.node == asked.node,
-            Some(asked) => pod.uid == asked.uid,
-            None => true,
-        };
         let names = facts
             .nodes
             .keys()
-            .sorted_by_cached_key(|name| natural(name));
-        let names = names.map(String::as_str).collect_vec();
-        let places = names.iter().zip(0..).map(|(name, place)| (*name, place));
+            .map(String::as_str)
+            .sorted_by_cached_key(|name| natural(name))
+            .collect_vec();
+        let places = names.iter().copied().zip(0..);
         let places = places.collect::<BTreeMap<_, usize>>();
         let attached = facts.attachments.attached();
         let evicted = plan.pods.iter().map(|judged| (judged, true));
         let others = plan.not_evicted.iter().map(|judged| (judged, false));
-        let surveyed = evicted.chain(others);
-        let surveyed = surveyed.filter(|(judged, _)| is_surveyed(&judged.pod));
+        let surveyed = evicted
+            .chain(others)
+            .filter(|(judged, _)| match &run.asked {
+                Some(asked) if asked.node.is_some() => judged.pod.node == asked.node,
+                Some(asked) => judged.pod.uid == asked.uid,
+                None => true,
+            });
         let by_damage = surveyed.sorted_by_cached_key(|(judged, _)| {
             let Judged { pod, .. } = judged;
             let (namespace, name) = (pod.namespace.as_str(), natural(&pod.name));
@@ -282,23 +282,27 @@ impl<'a> Survey<'a> {
             ));
         }
         let mut active = active_pods(run);
-        let nodes = names.into_iter().zip(on_node);
-        let nodes = nodes.map(|(name, places)| {
-            let active = active.remove(name).unwrap_or_default();
-            NodeView::of(run, name, (places, &pods), &active)
-        });
-        let nodes = nodes.collect_vec();
+        let nodes = names
+            .into_iter()
+            .zip(on_node)
+            .map(|(name, places)| {
+                let active = active.remove(name).unwrap_or_default();
+                NodeView::of(run, name, (places, &pods), &active)
+            })
+            .collect_vec();
         let named = run.settings.cluster_name.as_deref();
         let mut limits = plan.pods.iter().filter_map(|it| it.limit.as_ref());
         let lacks_room = limits.find(|limit| limit.code() == ReasonCode::NoRoom);
-        let is_selected = |pod: &PodFacts| run.settings.namespaces.matches(&pod.namespace);
-        let shown = run.asked.as_ref().map_or(0..pods.len(), |asked| {
-            let is_shown = |pod: &PodView<'_>| pod.is_evicted && pod.facts.uid == asked.uid;
-            let place = pods.iter().position(is_shown);
-            place
-                .filter(|_| is_selected(asked))
-                .map_or(0..0, |at| at..at + 1)
-        });
+        let shown = match &run.asked {
+            None => 0..pods.len(),
+            Some(asked) => {
+                let is_selected = run.settings.namespaces.matches(&asked.namespace);
+                let place = pods
+                    .iter()
+                    .position(|pod| is_selected && pod.is_evicted && pod.facts.uid == asked.uid);
+                place.map_or(0..0, |at| at..at + 1)
+            }
+        };
         Self {
             settings: run.settings,
             now: facts.now,
@@ -365,51 +369,39 @@ impl<'a> Survey<'a> {
     /// Lists the nodes that are not Ready, or gone, by state. If nodes are supposed to be dead, only these are judged.
     pub fn down(&self) -> BTreeMap<&State<'a>, Vec<&NodeView<'a>>> {
         let supposed = self.settings.task.suppose_dead();
-        let is_judged = |node: &&NodeView<'_>| {
-            supposed.is_empty() || supposed.iter().any(|name| name == node.name)
-        };
         let mut down = BTreeMap::<_, Vec<_>>::new();
-        for node in self.nodes.iter().filter(is_judged) {
-            if let Some(state) = &node.state {
+        for node in &self.nodes {
+            let is_judged = supposed.is_empty() || supposed.iter().any(|name| name == node.name);
+            if is_judged && let Some(state) = &node.state {
                 down.entry(state).or_default().push(node);
             }
         }
         down
     }
 
-    /// Lists the names of the machines that are not Ready.
-    pub fn machines_down(&self) -> Vec<&'a str> {
-        let machines = self
-            .nodes
-            .iter()
-            .filter(|node| node.known.is_some_and(NodeFacts::is_machine_down));
-        machines.map(|node| node.name).collect()
-    }
-
     /// Lists the `StatefulSets` of pods that earlier runs deleted on nodes that are down, that are known not to be Ready
     /// again, the worst first.
     pub fn not_ready_again(&self) -> Vec<&'a RememberedSet> {
-        let down = self
-            .history
+        self.history
             .nodes
             .iter()
-            .filter(|node| node.now.state.may_be_down());
-        let sets = down.flat_map(|node| &node.sets);
-        let sets = sets.filter(|set| set.copies.is_some() && !set.is_back());
-        let sets = sets.unique_by(|set| (&set.namespace, &set.name));
-        sets.sorted_by_key(|set| set.copies.map(|copies| copies.ready))
+            .filter(|node| node.now.state.may_be_down())
+            .flat_map(|node| &node.sets)
+            .filter(|set| set.copies.is_some() && !set.is_back())
+            .unique_by(|set| (&set.namespace, &set.name))
+            .sorted_by_key(|set| set.copies.map(|copies| copies.ready))
             .collect()
     }
 
     /// Lists the attachments for which such a set waits, each with its node: six minutes after the delete, the volume is still
     /// attached to the old one, or its attacher says that it could not attach or detach it.
     pub fn attachments_awaited(&self, set: &RememberedSet) -> Vec<(&'a str, &'a Attachment)> {
-        let is_set = |it: &RememberedSet| (&it.namespace, &it.name) == (&set.namespace, &set.name);
         let is_late = |name: &str| {
             let mut notes = self.history.nodes.iter().filter(|it| it.noted.node == name);
             notes.any(|it| {
                 let since = self.now.duration_since(it.noted.last_reap);
-                it.sets.iter().any(is_set) && since >= DETACH_TIME_LIMIT
+                let mut sets = it.sets.iter().map(|it| (&it.namespace, &it.name));
+                sets.contains(&(&set.namespace, &set.name)) && since >= DETACH_TIME_LIMIT
             })
         };
         let mut awaited = Vec::new();
@@ -473,8 +465,9 @@ impl<'a> Survey<'a> {
 
     /// Returns the Terminating pod with the UID of the one that somebody asked about, also if a filter leaves it out.
     pub fn terminating_asked(&self) -> Option<&PodView<'a>> {
-        let is_asked = |pod: &&PodView<'_>| Some(&pod.facts.uid) == self.asked.map(|it| &it.uid);
-        self.pods.iter().filter(|pod| pod.is_evicted).find(is_asked)
+        let asked = self.asked?;
+        let mut pods = self.pods.iter();
+        pods.find(|pod| pod.is_evicted && pod.facts.uid == asked.uid)
     }
 
     /// Lists the Terminating pods that the report is about.
@@ -486,9 +479,9 @@ impl<'a> Survey<'a> {
 fn left_tainted<'a>(run: &'a RunRecord<'_>) -> Vec<&'a NodeFacts> {
     let noted = run.history.tainted.values().flatten();
     let nodes = run.facts.known_nodes().chain(noted);
-    let tainted = nodes.filter(|node| node.ready == Ready::True && node.out_of_service);
-    let tainted = tainted.unique_by(|node| &node.name);
-    tainted
+    nodes
+        .filter(|node| node.ready == Ready::True && node.out_of_service)
+        .unique_by(|node| &node.name)
         .sorted_by_cached_key(|node| natural(&node.name))
         .collect()
 }
@@ -556,11 +549,10 @@ impl<'a> NodeView<'a> {
         let state = match read {
             Ok(Some(node)) => State::of(node, now, policy),
             Err(_) => Some(State::Unread),
-            Ok(None) => {
-                let mut pods = pods.clone();
-                let needs_you = pods.any(|pod| pod.verdict() == Verdict::Manual);
-                needs_you.then_some(State::Gone)
-            }
+            Ok(None) => pods
+                .clone()
+                .any(|pod| pod.verdict() == Verdict::Manual)
+                .then_some(State::Gone),
         };
         let was_acted_on = pods
             .clone()
@@ -617,11 +609,9 @@ impl Volumes {
         // A run that ended early noted no pods: they may have had an attached volume.
         let moved = earlier(run, name).filter_map(|noted| {
             let moving = noted.pods.iter().filter(|pod| pod.moves_a_volume());
-            let at = |pod: &Reaped| {
-                if pod.shared { pod.at } else { detached(pod.at) }
-            };
+            let times = moving.map(|pod| if pod.shared { pod.at } else { detached(pod.at) });
             let unnamed = noted.pods.is_empty().then(|| detached(noted.first_reap));
-            moving.map(at).min().or(unnamed)
+            times.min().or(unnamed)
         });
         match moved.min() {
             Some(at) if at <= now => return Self::MovedAt(at),
@@ -631,8 +621,8 @@ impl Volumes {
         if known.is_some_and(|node| !run.history.knows(&node.uid)) {
             return Self::MayHaveMoved;
         }
-        let moves = |pod: &&PodView<'_>| pod.moves_a_volume();
-        let (done, ahead) = pods.filter(moves).partition::<Vec<_>, _>(|pod| {
+        let moving = pods.filter(|pod| pod.moves_a_volume());
+        let (done, ahead) = moving.partition::<Vec<_>, _>(|pod| {
             was_acted_on && pod.trace.is_some_and(Trace::may_be_gone)
         });
         if done
@@ -675,8 +665,8 @@ impl<'a> PodView<'a> {
         let reason = foreseen.map_or(&judged.reason, |it| &it.reason);
         let mut claims = storage.into_iter().flat_map(Storage::claims);
         let is_kept = claims.all(|claim| claim.read.deletion.is_none());
-        let hang = facts.node_of(pod).ok();
-        let hang = hang.and_then(|node| Hang::of(node, pod, facts.now));
+        let read = facts.node_of(pod).ok();
+        let hang = read.and_then(|node| Hang::of(node, pod, facts.now));
         let mut this = Self {
             judged,
             facts: pod,
@@ -747,8 +737,7 @@ impl<'a> PodView<'a> {
 
     /// Reports whether a limit other than the cap holds the pod.
     pub fn is_held(&self) -> bool {
-        let limit = self.judged.limit.as_ref();
-        limit.is_some_and(|limit| !matches!(limit, Limit::OverCap(_)))
+        !matches!(self.judged.limit, None | Some(Limit::OverCap(_)))
     }
 
     /// Reports whether a run moves one of its volumes to another machine, or did.
@@ -769,12 +758,13 @@ impl<'a> PodView<'a> {
         let (now, policy) = (survey.now, &survey.settings.policy);
         let is_live = self.fate_code.is_of_live_machine();
         let asks = |code| self.fate == Verdict::Manual && self.reason.asks.contains(&code);
-        let is_off =
-            |node: &NodeFacts| node.ready == Ready::True || node.fenced(now, policy).is_some();
+        let may_run = self
+            .node
+            .is_some_and(|node| node.ready != Ready::True && node.fenced(now, policy).is_none());
         // What a limit holds can move later.
         let moves = self.reason.verdict() == Verdict::Reap
             && self.trace != Some(Trace::Untouched)
-            && !self.node.is_none_or(is_off);
+            && may_run;
         let is_left = self.fate == Verdict::Leave && !self.hangs();
         let is_unread = self.is_on_dead_machine() && self.judged.storage.is_none();
         match self.second_writer {
@@ -896,13 +886,12 @@ fn note(facts: &ClusterFacts, judged: &Judged) -> Option<String> {
     if judged.verdict() != Verdict::Reap {
         return None;
     }
-    let is_down = |name: &String| facts.nodes.contains_key(name);
     let notes = judged.reason.notes().filter(|note| match note {
         Note::Claim(tie) if matches!(tie.kind, TieKind::Elsewhere(_)) => {
             let allowed = judged.claim(&tie.pvc).into_iter();
             let nodes = allowed.flat_map(|it| it.allowed.values().flatten().flatten());
             let mut nodes = nodes.peekable();
-            nodes.peek().is_some() && nodes.all(is_down)
+            nodes.peek().is_some() && nodes.all(|name| facts.nodes.contains_key(name))
         }
         // The list of such pods says it.
         Note::NoController => false,
@@ -924,11 +913,12 @@ fn may_taint<'p, 'a: 'p>(
 ) -> bool {
     let (facts, policy) = (&run.facts, &run.settings.policy);
     let skip = node.opted_out.as_ref();
-    let is_opted_out = skip.is_some_and(|skip| skip.holds(facts.now));
-    if node.may_live(facts.now, policy) || node.out_of_service || is_opted_out {
-        return false;
-    }
-    if !run.settings.namespaces.selects_all() || !facts.errors.is_empty() {
+    if node.may_live(facts.now, policy)
+        || node.out_of_service
+        || skip.is_some_and(|skip| skip.holds(facts.now))
+        || !run.settings.namespaces.selects_all()
+        || !facts.errors.is_empty()
+    {
         return false;
     }
     let forbids = |pod: &PodFacts, storage: Option<&Storage>| {
@@ -953,11 +943,12 @@ fn never_evicted<'a>(node: &NodeFacts, active: &[&'a PodFacts]) -> Vec<&'a PodFa
     if !node.is_machine_down() {
         return Vec::new();
     }
-    let stays = |pod: &&PodFacts| {
-        pod.deletion.is_none() && !pod.mirror && !pod.made_by("DaemonSet", "apps")
-    };
-    let pods = active.iter().copied().filter(stays);
-    pods.sorted_by_key(|pod| (&pod.namespace, &pod.name))
+    let stays = active
+        .iter()
+        .copied()
+        .filter(|pod| pod.deletion.is_none() && !pod.mirror && !pod.made_by("DaemonSet", "apps"));
+    stays
+        .sorted_by_key(|pod| (&pod.namespace, &pod.name))
         .collect()
 }
 
