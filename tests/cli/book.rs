@@ -296,7 +296,7 @@ fn each_reason_has_its_place() {
 }
 
 /// Options of other programs that the pages name apart from their commands.
-const FOREIGN: [&str; 12] = [
+const FOREIGN: [&str; 13] = [
     "--show-managed-fields",
     "--insecure-ignore-tlog",
     "--wait",
@@ -308,6 +308,7 @@ const FOREIGN: [&str; 12] = [
     "--cascade",
     "--force",
     "--ignore-not-found",
+    "--set",
     "--soft-reap",
 ];
 
