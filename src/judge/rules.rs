@@ -67,7 +67,7 @@ rules! {
     LIFE_RULES {
         NotOverdue, "Is it overdue by less than --reap-older-than?" => OfPod not_overdue;
         KubeletAlive, "Does its node show a sign of life?" => OfPod kubelet_alive;
-        EtcdMember, "May its node carry the API server's datastore, of which fewer nodes are Ready than a majority?" => OfPod etcd_member;
+        EtcdMember, "May its node carry the API server's datastore, while no majority of such nodes is Ready?" => OfPod etcd_member;
     }
 
     /// Most of them also need the storage. The reason names each of them that keeps the pod.

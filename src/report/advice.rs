@@ -21,7 +21,7 @@ use crate::{
     codes::codes,
     exit::Exit,
     facts::{
-        KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, Waiting, WaitsFor,
+        Distribution, KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, Waiting, WaitsFor,
         is_held_until_the_end,
     },
     history::{NodeState, RememberedSet},
@@ -182,8 +182,8 @@ pub enum Again<'a> {
 const OTHERS: &str = "pod-reaper explain POD, with a pod of the node.";
 /// Old members that are switched on after a reset can be a majority of their own.
 const UNLESS_RESET: &str = "unless the datastore was reset or restored without it";
-/// Why a machine whose disk is needed is reset.
-const ERASES: &str = "stopping and starting a cloud instance erases its instance store";
+/// Why a machine whose disk is needed is reset, and not powered off.
+const ERASES: &str = "never stop and start a cloud instance: that erases its instance store";
 /// The most nodes of a step, each with the command that confirms it off.
 const CONFIRMED: usize = 5;
 /// For how long a node is opted out that nobody can look at.
@@ -330,9 +330,15 @@ impl<'a> Advice<'a> {
             }
             What::ReachMembers(quorum) => {
                 let names = listed(&quorum.not_ready, NAMES);
+                let known = nodes.first().and_then(|name| survey.node(name)?.known);
+                let save = match known.and_then(|node| node.distribution) {
+                    Some(Distribution::K3s) => "k3s etcd-snapshot save",
+                    Some(Distribution::Rke2) => "rke2 etcd-snapshot save",
+                    None => "etcdctl snapshot save",
+                };
                 let see = if quorum.has_etcd {
                     format!(
-                        "Save a snapshot of etcd on a member that is Ready (etcdctl snapshot save). Then reach each of {names} at its console."
+                        "Save a snapshot of etcd on a member that is Ready ({save}). Then reach each of {names} at its console."
                     )
                 } else {
                     format!(
@@ -745,7 +751,7 @@ impl<'a> Advice<'a> {
                 format!("shut it down (systemctl poweroff){then}")
             };
             let frozen = match (needs.disk, moves) {
-                (true, _) => format!("reset it ({ERASES})."),
+                (true, _) => format!("reset it, but {ERASES}."),
                 (false, true) => "POWER IT OFF, and confirm.".to_owned(),
                 (false, false) => format!("power it off{then}."),
             };
@@ -754,14 +760,16 @@ impl<'a> Advice<'a> {
             } else {
                 ""
             };
+            let answers = if moves {
+                format!("restart the kubelet. If its node is not Ready 2 minutes later: {fails}.")
+            } else {
+                format!(
+                    "repair its network, or restart the kubelet. Only if its containers have stopped: {fails}."
+                )
+            };
             cases = vec![
                 Case::new("Boots", boots),
-                Case::new(
-                    "Answers",
-                    format!(
-                        "restart the kubelet. If its node is not Ready 2 minutes later: {fails}."
-                    ),
-                ),
+                Case::new("Answers", answers),
                 Case::new("Frozen", frozen + otherwise),
             ];
         }
@@ -778,7 +786,7 @@ impl<'a> Advice<'a> {
                 ..Case::new(
                     "Cannot look",
                     format!(
-                        "opt {} out of runs until {}, and look before then.",
+                        "opt {} out of runs until {}, and look before then (pod-reaper.io/skip- ends that).",
                         self.nodes,
                         clock(until)
                     ),
@@ -1457,7 +1465,7 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
                 let verb = if kept.is_some() { "or" } else { "force-delete" };
                 let any = before.map(|before| format!("{verb} any other pod {before}, "));
                 Some(format!(
-                    "{}{}strip a finalizer, or delete a VolumeAttachment.",
+                    "{}{}strip a finalizer, or delete a VolumeAttachment, or a PVC except by a step.",
                     kept.unwrap_or_default(),
                     any.unwrap_or_default()
                 ))
@@ -1503,10 +1511,11 @@ fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> Stri
         Volumes::MoveAt(at) => format!(" before {}", clock(at)),
         _ => String::new(),
     };
+    let end = if needs.disk { "RESET" } else { "POWER OFF" };
     let off = match nodes.len() {
         _ if needs.history_alone => format!("See that the machine is off: {spot}{by}"),
-        1 => format!("POWER OFF {spot}{by}, unless it is off or boots"),
-        _ => format!("POWER OFF {spot}{by}, unless they are off or boot"),
+        1 => format!("{end} {spot}{by}, unless it is off or boots"),
+        _ => format!("{end} {spot}{by}, unless they are off or boot"),
     };
     let off = match volumes {
         Volumes::MovedAt(at) => format!("{off}. Since {}, {can_write}", clock(at)),
@@ -1526,8 +1535,8 @@ fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> Stri
     };
     match nodes.len() {
         _ if !needs.disk => off,
-        1 => format!("{off} Pods need its disk: a reset is enough, and {ERASES}."),
-        _ => format!("{off} Pods need their disks: a reset is enough, and {ERASES}."),
+        1 => format!("{off} Pods need its disk, so {ERASES}."),
+        _ => format!("{off} Pods need their disks, so {ERASES}."),
     }
 }
 

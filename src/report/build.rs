@@ -15,8 +15,9 @@ use super::{
 };
 use crate::{
     facts::Zone,
-    judge::{Foreseen, Judged, Limit, Verdict},
+    judge::{Foreseen, Limit, Verdict},
     outcome::{Outcome, OutcomeCode},
+    words::Foreign,
 };
 
 /// Version of the JSON output. New fields keep the number; a field that changes its meaning needs a
@@ -54,7 +55,7 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
         }),
         headline: match asked {
             Some(pod) => explained::headline(survey, pod),
-            None => head::headline(survey),
+            None => head::headline(survey, &advised),
         },
         act_before: head::deadline(survey, &survey.nodes.iter().collect_vec()),
         held: match asked {
@@ -94,7 +95,7 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
                 .pods
                 .iter()
                 .filter(|pod| !pod.is_evicted)
-                .map(|pod| not_evicted(survey, pod.judged))
+                .map(|pod| not_evicted(survey, pod))
                 .collect(),
         },
         history: survey.history.clone(),
@@ -128,13 +129,15 @@ pub fn entry(survey: &Survey<'_>, pod: &PodView<'_>) -> PodEntry {
         reaped_from: judged.reaped_from(),
         cause: pod.hang.map(Hang::code),
         note: pod.note.clone(),
-        ..not_evicted(survey, judged)
+        ..not_evicted(survey, pod)
     }
 }
 
 /// Returns the entry of a pod that Kubernetes has not evicted yet.
-pub fn not_evicted(survey: &Survey<'_>, judged: &Judged) -> PodEntry {
+pub fn not_evicted(survey: &Survey<'_>, pod: &PodView<'_>) -> PodEntry {
+    let judged = pod.judged;
     PodEntry {
+        risk: pod.risk(survey),
         detail: "It is not Terminating: Kubernetes has not evicted it yet.".to_owned(),
         foreseen: judged.foreseen.as_deref().map(ForeseenEntry::from),
         ready_copies: judged.pod.copies.map(|copies| copies.to_string()),
@@ -176,6 +179,7 @@ fn node(survey: &Survey<'_>, node: &NodeView<'_>) -> Option<NodeEntry> {
     };
     let leaf = known.leaf.iter().flat_map(|leaf| leaf.marks.clone());
     Some(NodeEntry {
+        address: known.address.as_ref().map(Foreign::to_string),
         zone: known.zone.as_ref().map(Zone::to_string),
         ready: known.ready.as_str(),
         reason: known.ready_reason.clone(),

@@ -46,7 +46,7 @@ pub fn entry(survey: &Survey<'_>, pod: &PodFacts) -> PodEntry {
             "Its namespace {} is left out. The run looks at these namespaces: {}.",
             pod.namespace, survey.settings.namespaces
         )),
-        (None, None) if let Some(judged) = survey.not_evicted(pod) => build::not_evicted(survey, judged),
+        (None, None) if let Some(pod) = survey.not_evicted(pod) => build::not_evicted(survey, pod),
         (None, None) if let Some(waiting) = survey.waiting => left_out(format!("{waiting}.")),
         (None, None) if pod.phase == "Pending" => left_out(not_started(pod)),
         (None, None) => left_out("It is not Terminating: its deletion was not requested. pod-reaper looks at Terminating pods only.".to_owned()),
@@ -140,7 +140,7 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
         ("waits", other.map(|it| format!("{it}."))),
         (
             "why",
-            Some(hang.map_or(entry.detail, |hang| hang.to_string())),
+            Some(hang.map_or_else(|| why(survey, &entry.detail), |hang| hang.to_string())),
         ),
         ("its data", joined(data, " ")),
         ("its node", state),
@@ -156,6 +156,22 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
         .into_iter()
         .map(|(heading, text)| Section::of_texts(Kind::Head, heading, Tone::Plain, text))
         .collect()
+}
+
+/// Says why the pod gets its verdict, and why it will need you once it is stuck.
+fn why(survey: &Survey<'_>, detail: &str) -> String {
+    let later = survey
+        .shown()
+        .first()
+        .filter(|pod| pod.fate == Verdict::Manual);
+    let later = later.and_then(|pod| {
+        Some(format!(
+            "From {} on: {}",
+            head::day(survey, pod.from?),
+            pod.reason
+        ))
+    });
+    format!("{detail}{}", prefixed(" ", later))
 }
 
 /// Lists what each rule saw, the limit of the node, and what was not read.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{
     NAMED, NAMES,
-    advice::{Pods, clock},
+    advice::{Advice, Pods, When, clock},
     survey::{Damage, NodeView, PodView, Risk, SecondWriter, State, Survey, Volumes, full_name},
 };
 use crate::{
@@ -47,8 +47,8 @@ pub fn deadline(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<Timestam
     times.filter(|at| *at >= survey.now).min()
 }
 
-/// Says what is down.
-pub fn headline(survey: &Survey<'_>) -> String {
+/// Says what is down, and by when to act, or that all can wait.
+pub fn headline(survey: &Survey<'_>, advised: &[Advice<'_>]) -> String {
     let mut said = Vec::new();
     let supposed = joined(survey.settings.task.suppose_dead(), ", ");
     said.extend(
@@ -101,6 +101,15 @@ pub fn headline(survey: &Survey<'_>) -> String {
             in_selected(survey)
         ));
     }
+    let nodes = survey.nodes.iter().collect_vec();
+    let has_moved = nodes.iter().any(|node| node.may_have_moved());
+    let says_when =
+        survey.incomplete.is_none() && (has_moved || deadline(survey, &nodes).is_some());
+    if advised.iter().any(|advice| advice.when() == When::Now) {
+        said.extend((!says_when).then(|| "ACT NOW.".to_owned()));
+    } else if !advised.is_empty() {
+        said.push("ALL CAN WAIT UNTIL MORNING.".to_owned());
+    }
     said.join(" ")
 }
 
@@ -136,10 +145,8 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
         let due = counted(due.sum(), "POD", "PODS");
         format!("ACT NOW, THE NEXT RUN DELETES {due}")
     });
-    let may_have_moved = nodes.iter().any(|node| {
-        node.is_suspect() && matches!(node.volumes, Volumes::MovedAt(_) | Volumes::MayHaveMoved)
-    });
-    let see = may_have_moved.then(|| match nodes.len() {
+    let has_moved = nodes.iter().any(|node| node.may_have_moved());
+    let see = has_moved.then(|| match nodes.len() {
         1 => "SEE THAT IT IS OFF".to_owned(),
         _ => "SEE THAT THEY ARE OFF".to_owned(),
     });
@@ -504,7 +511,9 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             node.volumes == Volumes::Stay
                 && !node.was_acted_on
                 && !node.was_acted_on_earlier
-                && pods.all(|pod| pod.code() != ReasonCode::FactsUnread)
+                && !pods.any(|pod| {
+                    [ReasonCode::FactsUnread, ReasonCode::Finalizers].contains(&pod.code())
+                })
         };
         let calm = survey
             .select(|pod| pod.is_on_dead_machine() && survey.node_of(pod).is_some_and(is_calm));
@@ -518,7 +527,7 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
 
 /// Says what can happen to the data of these pods. Each variant of a risk names the field that proves it.
 fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> String {
-    let moves = [Risk::Attached, Risk::NotKnown, Risk::Shared].contains(&risk);
+    let moves = [Risk::Attached, Risk::AttachmentsUnread, Risk::Shared].contains(&risk);
     let mut pods = Pods(pods);
     if with_copies(&pods, !moves).len() > SHORT {
         pods.0 = pods.in_turn(0);
@@ -535,7 +544,7 @@ fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> S
             format!("On the disk of {nodes}: {names}.{copy}")
         }
         Risk::Attached => format!("Attached to {nodes}: {names}."),
-        Risk::NotKnown => format!(
+        Risk::AttachmentsUnread => format!(
             "Not known: the VolumeAttachments of {nodes} were not read{}. Assume that the volumes of these pods move: {names}.",
             prefixed(": ", survey.unread_attachments)
         ),

@@ -134,7 +134,7 @@ impl Target {
         let timeout = format!("--request-timeout={RESPONSE}s");
         let get = self.command(&["get", "node", &node.name, "-o", status, &timeout]);
         let why = format!(
-            "Nothing was done: node {} has changed, or was not read.",
+            "Nothing was done: node {} has changed, or was not read. Run pod-reaper again.",
             node.name
         );
         format!(

@@ -37,7 +37,7 @@ pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
             explained::head(survey, pod),
             explained::lists(survey),
         ),
-        None => (head::headline(survey), head(survey), lists(survey)),
+        None => (head::headline(survey, &all), head(survey), lists(survey)),
     };
     sections.extend(to_do(survey, steps(survey, &all)));
     let never = joined(advice::never(survey), " Never ");

@@ -145,14 +145,16 @@ pub enum SecondWriter {
 }
 
 /// What can happen to the data of a pod, or to its workload, the worst first. Each names the field that proves it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Risk {
     /// It is, or may be, on its node alone: the affinity of a volume, or a `hostPath`.
     OnDisk,
     /// Another node can attach its volume: the status of a `VolumeAttachment`.
     Attached,
     /// Its volume can be attached, and the `VolumeAttachments` were not read.
-    NotKnown,
+    AttachmentsUnread,
     /// Another node can mount its volume, which nothing attaches: the volume's kind.
     Shared,
     /// Its disk is none that something attaches: the driver's `attachRequired`, or the kind of the volume.
@@ -432,13 +434,10 @@ impl<'a> Survey<'a> {
         Some(owned.map_or(&[], Vec::as_slice))
     }
 
-    /// Returns the pod with what is foreseen, if Kubernetes has not evicted it yet.
-    pub fn not_evicted(&self, pod: &PodFacts) -> Option<&'a Judged> {
-        self.run
-            .plan
-            .not_evicted
-            .iter()
-            .find(|judged| judged.pod.uid == pod.uid)
+    /// Returns the pod if Kubernetes has not evicted it yet.
+    pub fn not_evicted(&self, pod: &PodFacts) -> Option<&PodView<'a>> {
+        let mut pods = self.pods.iter().filter(|it| !it.is_evicted);
+        pods.find(|it| it.facts.uid == pod.uid)
     }
 
     /// Returns what each rule saw of the pod.
@@ -589,6 +588,11 @@ impl<'a> NodeView<'a> {
         };
         self.known
             .is_some_and(|node| !node.out_of_service && may_run(node))
+    }
+
+    /// Reports whether another machine may have its volumes already, while nobody knows that its machine is off.
+    pub fn may_have_moved(&self) -> bool {
+        self.is_suspect() && matches!(self.volumes, Volumes::MovedAt(_) | Volumes::MayHaveMoved)
     }
 
     /// Returns the group by which it may carry the API server's datastore, if it shows that itself.
@@ -776,7 +780,7 @@ impl<'a> PodView<'a> {
             SecondWriter::AtTheDelete | SecondWriter::AfterSixMinutes
                 if moves && self.attached.is_err() =>
             {
-                Some(Risk::NotKnown)
+                Some(Risk::AttachmentsUnread)
             }
             SecondWriter::AtTheDelete if moves => Some(Risk::Shared),
             SecondWriter::AfterSixMinutes if moves => Some(Risk::Attached),

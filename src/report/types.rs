@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{document::Step, hang::HangCode};
+use super::{document::Step, hang::HangCode, survey::Risk};
 use crate::{
     exit::Exit,
     facts::{Attachment, Heartbeat, Owner, PodFacts, ReadError, WaitsFor},
@@ -118,6 +118,8 @@ in_json! {
     pub struct NodeEntry {
         /// Its name.
         pub name: String,
+        /// Its first address of the kind `InternalIP`.
+        pub address: Option<String>,
         /// The region and zone that its labels name, with a slash between them.
         pub zone: Option<String>,
         /// Status of its `Ready` condition: `False`, `Unknown`, `absent`, or `unread`.
@@ -182,6 +184,8 @@ in_json! {
         pub reaped_from: Option<Timestamp>,
         /// What the rules say of it once time alone no longer keeps it; null if something else keeps it.
         pub foreseen: Option<ForeseenEntry>,
+        /// What can happen to its data, or to its workload; null if nothing is known to.
+        pub risk: Option<Risk>,
         /// The Ready pods of its `StatefulSet` and how many there are to be (`readyReplicas` and
         /// `replicas`), such as `2/3`; null if they were not read.
         pub ready_copies: Option<String>,

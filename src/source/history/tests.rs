@@ -14,7 +14,7 @@ const LOCAL: &str = "
     Pod shop/db-0: {uses: data}
     PersistentVolume pv-1: {claim: shop/data, on: ds06}
 ";
-const SEE_OFF: &str = "POWER OFF ds06, unless it is off";
+const SEE_OFF: &str = "RESET ds06, unless it is off";
 
 /// The note of a node, of which a pod was deleted twenty minutes ago, with more fields.
 fn note(node: &str, more: &Value) -> Value {
