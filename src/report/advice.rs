@@ -329,20 +329,22 @@ impl<'a> Advice<'a> {
                 )
             }
             What::ReachMembers(quorum) => {
-                let names = listed(&quorum.not_ready, NAMES);
-                let known = nodes.first().and_then(|name| survey.node(name)?.known);
-                let save = match known.and_then(|node| node.distribution) {
+                let known = |name: &str| survey.node(name).and_then(|node| node.known);
+                let spots = nodes.iter().map(|name| with_address(name, known(name)));
+                let spots = listed(&spots.collect_vec(), NAMES);
+                let mut distributions = nodes.iter().filter_map(|name| known(name)?.distribution);
+                let save = match distributions.next() {
                     Some(Distribution::K3s) => "k3s etcd-snapshot save",
                     Some(Distribution::Rke2) => "rke2 etcd-snapshot save",
                     None => "etcdctl snapshot save",
                 };
                 let see = if quorum.has_etcd {
                     format!(
-                        "Save a snapshot of etcd on a member that is Ready ({save}). Then reach each of {names} at its console."
+                        "Save a snapshot of etcd on a member that is Ready ({save}). Then reach each of {spots} at its console."
                     )
                 } else {
                     format!(
-                        "Reach each of {names} at its console: one of them can run, and be cut off."
+                        "Reach each of {spots} at its console: one of them can run, and be cut off."
                     )
                 };
                 format!("{see} Leave on what runs: repair its network, or its API server. Switch on what is off, {UNLESS_RESET}.")
@@ -798,7 +800,7 @@ impl<'a> Advice<'a> {
             let owners = prefixed(": ", owners);
             cases.push(Case::new(
                 "Cannot look",
-                format!("stop what uses these volumes, each by its owner{owners}. Delete no object. Do the same if you cannot power it off."),
+                format!("stop what uses these volumes, each by its owner{owners}. Delete no object. Do the same if it cannot be stopped."),
             ));
         }
         cases
@@ -1428,12 +1430,17 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         let node = survey.node_of(pod);
         pod.moves_a_volume() && node.is_some_and(NodeView::is_suspect)
     });
-    let mut strays = survey.strays.iter().filter(|_| survey.asked.is_none());
-    let is_attached = survey.waiting.is_some_and(Waiting::is_for_attachment)
-        || strays.any(|stray| match stray {
-            Stray::Attachment { is_gone, .. } => !is_gone,
-            Stray::Pending(waiting) => waiting.is_for_attachment(),
-        });
+    let strays = survey.strays.iter().filter(|_| survey.asked.is_none());
+    let waits = |is: fn(&Waiting) -> bool| {
+        let mut strays = strays.clone();
+        survey.waiting.is_some_and(is)
+            || strays.any(|stray| matches!(stray, Stray::Pending(waiting) if is(waiting)))
+    };
+    let is_attached = waits(Waiting::is_for_attachment)
+        || strays
+            .clone()
+            .any(|stray| matches!(stray, Stray::Attachment { is_gone: false, .. }));
+    let is_tied = waits(|waiting| matches!(waiting.waits_for, WaitsFor::Nodes { .. }));
     let members = survey.with_code(ReasonCode::EtcdMember);
     let option = match survey.limit() {
         Some(Limit::MassOutage(_)) => Some("--max-not-ready-percent=100"),
@@ -1478,6 +1485,9 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             }
             (None, None) => None,
         },
+        is_tied.then(|| {
+            "delete the PVC of a pod that waits for a node: its data can be there alone.".to_owned()
+        }),
     ];
     let hang = survey.select(|pod| {
         let is_shown = |hang: Hang<'_>| survey.asked.is_some() || hang.code() != HangCode::Ending;
