@@ -1114,6 +1114,8 @@ fn a_pod_that_waits_for_the_disk_of_a_dead_node_cannot_wait() {
             said.contains("NOW 1 impala/db-0 is Pending: volume pv"),
             "{said}"
         );
+        let never = "NEVER delete the PVC of a pod that waits for a node";
+        assert!(said.contains(never), "{said}");
     }
 }
 
@@ -1252,14 +1254,20 @@ fn no_run_is_promised_for_a_pod_that_will_need_you() {
         "{db}"
     );
     assert!(!db.contains("A run can delete it"), "{db}");
+    let words = db.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("From 03:04Z on: Its storage is on the dead node"),
+        "{db}"
+    );
 }
 
-/// Several pods are, and one is.
+/// Several pods are, and one is. What a controller of a finalizer still needs of the machine is not known.
 #[test]
 fn verbs_agree_with_their_pods() {
     let held = "metadata: {finalizers: [example.com/backup]}";
     let ready = node("ds02", true, "") + &node("ds03", true, "");
     let one = node("ds01", false, "") + &ready + &pod("ds01", "db-0", held);
+    assert!(!page(&one, &[]).contains("DATA None"));
     let said = page(&one, &[]);
     assert!(said.contains("impala/db-0 is held by finalizer"), "{said}");
     let said = page(&(one + &pod("ds01", "db-1", held)), &[]);
