@@ -553,9 +553,6 @@ impl<'a> NodeView<'a> {
                 .any(|pod| pod.verdict() == Verdict::Manual)
                 .then_some(State::Gone),
         };
-        let was_acted_on = pods
-            .clone()
-            .any(|pod| pod.trace.is_some_and(Trace::may_be_gone));
         let held = known.and_then(|node| plan.limit_of(node));
         let is_needed = state == Some(State::NeededMember);
         Self {
@@ -566,9 +563,11 @@ impl<'a> NodeView<'a> {
             last_heard: heard.map(|heard| heard.no_later_than(now)),
             signs_of_life: known.map_or_else(Vec::new, |node| node.signs_of_life(now, policy)),
             held,
-            was_acted_on,
+            was_acted_on: pods
+                .clone()
+                .any(|pod| pod.trace.is_some_and(Trace::may_be_gone)),
             was_acted_on_earlier: earlier(run, name).next().is_some(),
-            volumes: Volumes::of(run, (name, known), was_acted_on, pods.clone()),
+            volumes: Volumes::of(run, (name, known), pods.clone()),
             may_taint: known
                 .filter(|_| held.is_none() && !is_needed)
                 .is_some_and(|node| may_taint(run, node, pods, active)),
@@ -605,7 +604,6 @@ impl Volumes {
     fn of<'p, 'a: 'p>(
         run: &RunRecord<'_>,
         (name, known): (&str, Option<&NodeFacts>),
-        was_acted_on: bool,
         pods: impl Iterator<Item = &'p PodView<'a>>,
     ) -> Self {
         let now = run.facts.now;
@@ -626,9 +624,8 @@ impl Volumes {
             return Self::MayHaveMoved;
         }
         let moving = pods.filter(|pod| pod.moves_a_volume());
-        let (done, ahead) = moving.partition::<Vec<_>, _>(|pod| {
-            was_acted_on && pod.trace.is_some_and(Trace::may_be_gone)
-        });
+        let (done, ahead) =
+            moving.partition::<Vec<_>, _>(|pod| pod.trace.is_some_and(Trace::may_be_gone));
         if done
             .iter()
             .any(|pod| pod.second_writer == SecondWriter::AtTheDelete)
