@@ -158,7 +158,18 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         Some(_) => "WOULD NEED YOU",
         None => "NEEDS YOU",
     };
-    let mut lists = vec![down(survey), rows("HELD", FEW, &held, |_| String::new())];
+    let down = survey.down().into_values();
+    let down = down.filter(|nodes| nodes.len() > NAMED).flatten();
+    let down = down.map(|node| node.name.to_owned()).collect_vec();
+    let mut lists = vec![
+        list(
+            "DOWN",
+            down.len(),
+            None,
+            [(String::new(), at_most(down, NAMES))],
+        ),
+        rows("HELD", FEW, &held, |_| String::new()),
+    ];
     lists.extend(Effect::ALL.map(|effect| reaped(survey, effect, false)));
     lists.extend(Effect::ALL.map(|effect| reaped(survey, effect, true)));
     lists.push(Section {
@@ -203,23 +214,6 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         notices,
     ));
     lists
-}
-
-fn down(survey: &Survey<'_>) -> Section {
-    let names = survey
-        .down()
-        .into_values()
-        .filter(|nodes| nodes.len() > NAMED)
-        .flatten()
-        .map(|node| node.name.to_owned())
-        .collect_vec();
-    let count = names.len();
-    list(
-        "DOWN",
-        count,
-        None,
-        [(String::new(), at_most(names, NAMES))],
-    )
 }
 
 /// Lists the pods that were deleted, or that a run deletes now or `later`, of which the same becomes.
