@@ -255,11 +255,6 @@ impl<'a> Advice<'a> {
         }
     }
 
-    /// Reports how soon it is to be done.
-    pub fn when(&self) -> When {
-        self.press.map_or(When::Later, |_| When::Now)
-    }
-
     /// Reports whether somebody has to be woken. What only brings a workload back rings for two hours.
     pub fn rings(&self, survey: &Survey<'_>) -> bool {
         match self.press {
@@ -288,7 +283,7 @@ impl<'a> Advice<'a> {
         }
         let harms = command.as_ref().filter(|_| self.gives_up());
         Step {
-            when: self.when(),
+            when: self.press.map_or(When::Later, |_| When::Now),
             what,
             harms: harms.map(|_| Harm::Data),
             command,
@@ -359,17 +354,13 @@ impl<'a> Advice<'a> {
                     .filter(|name| asked.is_none_or(|asked| asked == *name))
                     .filter_map(|name| survey.node(name))
                     .filter_map(|node| Some((node.known?, node.may_taint)));
-                let case = |found, what, command: Option<String>| Case {
-                    commands: Vec::from_iter(command),
-                    harms: Some(Harm::Pods),
-                    ..Case::new(found, what)
-                };
                 for (node, may_taint) in members.take(NAMED) {
-                    let name = &node.name;
+                    let (name, harms) = (&node.name, Some(Harm::Pods));
                     let off = format!("{name}: only once you have SEEN it off, and it stays off, confirm that. A run then deletes what no rule keeps there.");
-                    cases.push(case("Off", off, target.confirm_off(node, may_taint)));
+                    let confirm = target.confirm_off(node, may_taint);
+                    cases.push(Case::new("Off", off).with(confirm, harms));
                     let gone = format!("{name}: only if the datastore is elsewhere, or was reset or restored without it, delete its Node object.");
-                    cases.push(case("Gone", gone, target.delete_node(node)));
+                    cases.push(Case::new("Gone", gone).with(target.delete_node(node), harms));
                 }
                 if quorum.not_ready.len() > NAMED && asked.is_none() {
                     cases.push(Case::new("Others", OTHERS));
@@ -420,11 +411,11 @@ impl<'a> Advice<'a> {
                 ];
                 format!("Look at the console of {spot}, and bring it back.")
             }
-            What::SeeWhatIsNotKnown(what) => {
-                match survey.incomplete {
-                Some(_) => "Save the state again, and audit that file: this one lacks the leases, which show whether machines are alive.".to_owned(),
-                None => format!("See why this is not known: {what}. No run deletes before it is."),
+            What::SeeWhatIsNotKnown(_) if survey.incomplete.is_some() => {
+                "Save the state again, and audit that file: this one lacks the leases, which show whether machines are alive.".to_owned()
             }
+            What::SeeWhatIsNotKnown(what) => {
+                format!("See why this is not known: {what}. No run deletes before it is.")
             }
             What::Repair { fault } => {
                 let repair = match fault {
@@ -584,7 +575,8 @@ impl<'a> Advice<'a> {
                 if hang.is_of_kubelet() {
                     let known = pods.iter().filter_map(|pod| pod.node);
                     let services = known.clone().map(kubelet_service).unique();
-                    let drained = known.unique_by(|node| &node.name);
+                    let restarts = services.map(|service| format!("systemctl restart {service}"));
+                    let drained = known.unique_by(|node| &node.name).take(CONFIRMED);
                     let drains = drained.map(|node| target.drain(node));
                     let one = match nodes.len() {
                         1 => "",
@@ -594,27 +586,12 @@ impl<'a> Advice<'a> {
                         Some(_) => "it names what does not end.",
                         None => "pod-reaper explain POD has the command.",
                     };
+                    let then = format!("restart the kubelet of {nodes}. Running containers go on.");
+                    let drain = format!("drain {nodes}{one}, reboot, and uncordon. What is in an emptyDir is lost.");
                     cases = vec![
-                        Case {
-                            commands: Vec::from_iter(shows),
-                            ..Case::new("Log", log)
-                        },
-                        Case {
-                            commands: services
-                                .map(|service| format!("systemctl restart {service}"))
-                                .collect(),
-                            ..Case::new(
-                                "Then",
-                                format!(
-                                    "restart the kubelet of {nodes}. Running containers go on."
-                                ),
-                            )
-                        },
-                        Case {
-                            commands: drains.take(CONFIRMED).collect(),
-                            harms: Some(Harm::Pods),
-                            ..Case::new("Still there", format!("drain {nodes}{one}, reboot, and uncordon. What is in an emptyDir is lost."))
-                        },
+                        Case::new("Log", log).with(shows, None),
+                        Case::new("Then", then).with(restarts, None),
+                        Case::new("Still there", drain).with(drains, Some(Harm::Pods)),
                     ];
                 } else {
                     command = shows;
@@ -711,11 +688,7 @@ impl<'a> Advice<'a> {
             what += " For the others: ";
             what += OTHERS;
         }
-        Case {
-            commands,
-            harms: Some(Harm::Pods),
-            ..Case::new("Off", what)
-        }
+        Case::new("Off", what).with(commands, Some(Harm::Pods))
     }
 
     /// Lists what one may find at its machines.
@@ -783,17 +756,12 @@ impl<'a> Advice<'a> {
                 _ => None,
             };
             let opt_out = known.map(|node| survey.target.opt_out(node, until));
-            cases.push(Case {
-                commands: Vec::from_iter(opt_out),
-                ..Case::new(
-                    "Cannot look",
-                    format!(
-                        "opt {} out of runs until {}, and look before then (pod-reaper.io/skip- ends that).",
-                        self.nodes,
-                        clock(until)
-                    ),
-                )
-            });
+            let what = format!(
+                "opt {} out of runs until {}, and look before then (pod-reaper.io/skip- ends that).",
+                self.nodes,
+                clock(until)
+            );
+            cases.push(Case::new("Cannot look", what).with(opt_out, None));
         } else if moves {
             let using = self.select(survey, PodView::moves_a_volume);
             let owners = using.map(|pods| listed(&Pods(pods.in_turn(NAMES)).workloads(), NAMES));

@@ -118,6 +118,15 @@ impl Case {
             harms: None,
         }
     }
+
+    /// Adds what to paste then, and the harm that it does.
+    pub fn with(self, commands: impl IntoIterator<Item = String>, harms: Option<Harm>) -> Self {
+        Self {
+            commands: commands.into_iter().collect(),
+            harms,
+            ..self
+        }
+    }
 }
 
 impl Section {

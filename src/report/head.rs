@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{
     NAMED, NAMES,
-    advice::{Advice, Pods, When, clock},
+    advice::{Advice, Pods, clock},
     survey::{Damage, NodeView, PodView, Risk, SecondWriter, State, Survey, Volumes, full_name},
 };
 use crate::{
@@ -105,7 +105,7 @@ pub fn headline(survey: &Survey<'_>, advised: &[Advice<'_>]) -> String {
     let has_moved = nodes.iter().any(|node| node.may_have_moved());
     let says_when =
         survey.incomplete.is_none() && (has_moved || deadline(survey, &nodes).is_some());
-    if advised.iter().any(|advice| advice.when() == When::Now) {
+    if advised.iter().any(|advice| advice.press.is_some()) {
         said.extend((!says_when).then(|| "ACT NOW.".to_owned()));
     } else if !advised.is_empty() {
         said.push("ALL CAN WAIT UNTIL MORNING.".to_owned());
