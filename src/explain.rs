@@ -98,8 +98,10 @@ async fn waiting(reader: &Reader<'_, impl Api>, pod: &PodFacts) -> Result<Option
     let attachments = Attachments(attachments);
     let here = PodsOf::Namespace(pod.namespace.clone());
     let others = reader.readable_pods(&here).await.unwrap_or_default();
-    let terminating = others.iter().filter(|it| it.deletion.is_some());
-    let terminating = terminating.collect_vec();
+    let terminating = others
+        .iter()
+        .filter(|it| it.deletion.is_some())
+        .collect_vec();
     Ok(waits_for(reader, &rows, &attachments, &terminating, pod).await)
 }
 

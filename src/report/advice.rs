@@ -1467,8 +1467,7 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
 
 /// Names a machine with what finds its console: its address, its zone, and the end of its provider ID.
 fn with_address(name: &str, known: Option<&NodeFacts>) -> String {
-    let known = known.into_iter();
-    let words = known.flat_map(|node| {
+    let words = known.into_iter().flat_map(|node| {
         let zone = node.zone.as_ref().and_then(|zone| zone.0[1].as_deref());
         let zone = zone.map(|zone| format!("zone {}", Foreign::<60>::from(zone)));
         let [address, machine] =

@@ -13,7 +13,7 @@ use super::{
     types::PodEntry,
 };
 use crate::{
-    facts::{PodFacts, Waiting, WaitsFor},
+    facts::{PodFacts, WaitsFor},
     judge::{Evaluation, Limit, Verdict},
     words::{about, human_duration, joined, prefixed},
 };
@@ -131,7 +131,11 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
     let by_itself = match (hang, waits) {
         (Some(Hang::Ending(_)), _) => Some("Its kubelet ends it.".to_owned()),
         (Some(_), _) => Some("Nothing. No run deletes it.".to_owned()),
-        (None, Some(waiting)) => detaches(waiting),
+        (None, Some(waiting)) if waiting.is_for_attachment() => Some(format!(
+            "Once no pod there uses the volume, the kubelet of a Ready node unmounts it, and Kubernetes detaches it. From a NotReady node \
+             it does so six minutes later, unless --disable-force-detach-on-timeout is set. In the events of the pod, {SHOWS_LIFE}."
+        )),
+        (None, Some(_)) => None,
         (None, None) => joined(head::next(survey), " "),
     };
     let other = survey.waiting.filter(|_| waits.is_none());
@@ -220,16 +224,6 @@ fn overdue(survey: &Survey<'_>, pod: &PodView<'_>) -> Option<String> {
         prefixed(", grace period ", grace),
         states.as_deref().unwrap_or("not known")
     ))
-}
-
-/// Says when Kubernetes detaches the volume that a pod waits for, and what shows that the machine still has it.
-fn detaches(waiting: &Waiting) -> Option<String> {
-    waiting.is_for_attachment().then(|| {
-        format!(
-            "Once no pod there uses the volume, the kubelet of a Ready node unmounts it, and Kubernetes detaches it. From a NotReady node \
-             it does so six minutes later, unless --disable-force-detach-on-timeout is set. In the events of the pod, {SHOWS_LIFE}."
-        )
-    })
 }
 
 /// Lists the rules by number: those that do not apply, and those after the one that decides, together; each other

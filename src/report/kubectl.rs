@@ -30,11 +30,11 @@ impl Target {
             let by = if value.starts_with('-') { '=' } else { ' ' };
             format!(" --{name}{by}{}", quoted(value))
         };
-        let file = self.kubeconfig.as_ref();
-        let file = file.map(|file| option("kubeconfig", &file.to_string_lossy()));
-        let context = self.context.as_ref();
-        let context = context.map(|context| option("context", context));
-        file.unwrap_or_default() + &context.unwrap_or_default()
+        let files = self.kubeconfig.iter();
+        let file = files.map(|file| option("kubeconfig", &file.to_string_lossy()));
+        let contexts = self.context.iter();
+        let context = contexts.map(|context| option("context", context));
+        file.chain(context).collect()
     }
 
     pub(super) fn command(&self, words: &[&str]) -> String {

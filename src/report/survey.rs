@@ -251,8 +251,11 @@ impl<'a> Survey<'a> {
             .map(String::as_str)
             .sorted_by_cached_key(|name| natural(name))
             .collect_vec();
-        let places = names.iter().copied().zip(0..);
-        let places = places.collect::<BTreeMap<_, usize>>();
+        let places = names
+            .iter()
+            .copied()
+            .zip(0..)
+            .collect::<BTreeMap<_, usize>>();
         let attached = facts.attachments.attached();
         let evicted = plan.pods.iter().map(|judged| (judged, true));
         let others = plan.not_evicted.iter().map(|judged| (judged, false));
@@ -642,9 +645,11 @@ impl Volumes {
 
 /// Lists what earlier runs noted of a node that may still be down.
 fn earlier<'a>(run: &'a RunRecord<'_>, node: &str) -> impl Iterator<Item = &'a Noted> {
-    let nodes = run.history.nodes.iter();
-    let nodes = nodes.filter(move |it| it.noted.node == node && it.now.state.may_be_down());
-    nodes.map(|it| &it.noted)
+    run.history
+        .nodes
+        .iter()
+        .filter(move |it| it.noted.node == node && it.now.state.may_be_down())
+        .map(|it| &it.noted)
 }
 
 impl<'a> PodView<'a> {
