@@ -141,8 +141,9 @@ impl Reaped {
 
     /// Reports whether its owner is of a kind that replaced it at the eviction, to judge by the name of the kind.
     pub fn is_replaced_early(&self) -> bool {
-        let mut kinds = REPLACED_EARLY.iter();
-        kinds.any(|(kind, _)| self.owner_kind.as_deref() == Some(*kind))
+        REPLACED_EARLY
+            .iter()
+            .any(|(kind, _)| self.owner_kind.as_deref() == Some(*kind))
     }
 }
 
@@ -318,10 +319,12 @@ impl Noted {
 
     /// Moves times that are later than `now`, by which nothing would ever be forgotten, to `now`.
     pub fn no_later_than(&mut self, now: Timestamp) {
-        let pods = self.pods.iter_mut().map(|pod| &mut pod.at);
-        let times = pods.chain([&mut self.first_reap, &mut self.last_reap]);
-        let times = times.chain(&mut self.tainted);
-        times.for_each(|time| *time = now.min(*time));
+        self.pods
+            .iter_mut()
+            .map(|pod| &mut pod.at)
+            .chain([&mut self.first_reap, &mut self.last_reap])
+            .chain(&mut self.tainted)
+            .for_each(|time| *time = now.min(*time));
     }
 
     /// Returns what became of the node, by the node that has its name now.
@@ -394,14 +397,22 @@ impl Noted {
         }
         let is_ours = |noted: &Self| {
             let pods = || noted.pods.iter();
-            let names = pods().flat_map(|pod| [&pod.namespace, &pod.name]);
-            let mut names = names.chain([&noted.node]).map(String::as_str).chain([uid]);
-            let kinds = pods().filter_map(|pod| pod.owner_kind.as_ref());
-            let mut words = kinds.chain([&noted.boot_id, &noted.machine_id, &noted.system_uuid]);
+            let mut names = pods()
+                .flat_map(|pod| [&pod.namespace, &pod.name])
+                .chain([&noted.node])
+                .map(String::as_str)
+                .chain([uid]);
+            let mut words = pods().filter_map(|pod| pod.owner_kind.as_ref()).chain([
+                &noted.boot_id,
+                &noted.machine_id,
+                &noted.system_uuid,
+            ]);
             noted.version == VERSION && names.all(is_name) && words.all(|word| is_word(word))
         };
-        let noted = serde_json::from_str(text).ok().filter(is_ours);
-        noted.ok_or("it is malformed, or of a newer version")
+        serde_json::from_str(text)
+            .ok()
+            .filter(is_ours)
+            .ok_or("it is malformed, or of a newer version")
     }
 }
 
@@ -421,20 +432,23 @@ pub fn shared(data: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         .iter()
         .filter_map(|(uid, noted)| Some((uid, serde_json::to_string(noted).ok()?)));
     let malformed = malformed.keys().map(|uid| (uid, String::new()));
-    let all = notes.chain(malformed);
-    all.map(|(uid, text)| (uid.to_string(), text)).collect()
+    notes
+        .chain(malformed)
+        .map(|(uid, text)| (uid.to_string(), text))
+        .collect()
 }
 
 /// Reads the values of the `ConfigMap`. Returns also why entries could not be read.
 pub fn parse(data: &BTreeMap<String, String>) -> (Notes, BTreeMap<Uid, &'static str>) {
-    let entries = data.iter().filter(|(key, _)| *key != LAST_REPORT);
-    entries.partition_map(|(key, text)| {
-        let uid = Uid::from(key.clone());
-        match Noted::parse(key, text) {
-            Ok(noted) => Either::Left((uid, noted)),
-            Err(cause) => Either::Right((uid, cause)),
-        }
-    })
+    data.iter()
+        .filter(|(key, _)| *key != LAST_REPORT)
+        .partition_map(|(key, text)| {
+            let uid = Uid::from(key.clone());
+            match Noted::parse(key, text) {
+                Ok(noted) => Either::Left((uid, noted)),
+                Err(cause) => Either::Right((uid, cause)),
+            }
+        })
 }
 
 /// Notes that pods of `node` are about to be reaped. A node that was back since the last reap, or whose
@@ -476,8 +490,7 @@ pub fn note_taint(notes: &mut Notes, node: &NodeFacts, at: Timestamp) {
         only_tainted: true,
         ..Noted::new(node, at)
     };
-    let noted = notes.entry(node.uid.clone()).or_insert_with(fresh);
-    noted.tainted = Some(at);
+    notes.entry(node.uid.clone()).or_insert_with(fresh).tainted = Some(at);
 }
 
 /// Forgets the out-of-service taint of a node that is Ready without it, or gone.
@@ -517,8 +530,10 @@ pub fn fit(notes: &mut Notes, now: Timestamp) {
 
 /// Returns the keys of the `ConfigMap` that differ, as a merge patch has them.
 pub fn changes(before: &Notes, after: &Notes) -> BTreeMap<String, Value> {
-    let gone = before.keys().filter(|uid| !after.contains_key(*uid));
-    let gone = gone.map(|uid| (uid.to_string(), Value::Null));
+    let gone = before
+        .keys()
+        .filter(|uid| !after.contains_key(*uid))
+        .map(|uid| (uid.to_string(), Value::Null));
     let new = after
         .iter()
         .filter(|(uid, noted)| before.get(*uid) != Some(noted));

@@ -35,12 +35,13 @@ pub async fn save(options: &SaveOptions, stop: &Stop) -> Result<Exit> {
         reach,
     } = options;
     let file = create(path)?;
-    let saved = stop.or_stopped(async {
-        let cluster = Cluster::connect(&reach.target, stop).await?;
-        let saved = write(&cluster, selectors, history_namespace, file).await?;
-        Ok((cluster.name, saved))
-    });
-    let saved = saved.await;
+    let saved = stop
+        .or_stopped(async {
+            let cluster = Cluster::connect(&reach.target, stop).await?;
+            let saved = write(&cluster, selectors, history_namespace, file).await?;
+            Ok((cluster.name, saved))
+        })
+        .await;
     status("");
     if saved.is_err() {
         // A part of a state is none.
@@ -69,15 +70,18 @@ pub async fn save(options: &SaveOptions, stop: &Stop) -> Result<Exit> {
 
 /// Creates a file that only the user may read.
 fn create(path: &Path) -> Result<File> {
-    let mut options = OpenOptions::new();
-    let created = options.write(true).create_new(true).mode(0o600).open(path);
-    created.map_err(|error| {
-        let name = path.display();
-        CouldNotRun::Usage(match error.kind() {
-            ErrorKind::AlreadyExists => format!("{name} exists; name another file"),
-            _ => format!("{name}: {error}; name a file that can be written"),
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| {
+            let name = path.display();
+            CouldNotRun::Usage(match error.kind() {
+                ErrorKind::AlreadyExists => format!("{name} exists; name another file"),
+                _ => format!("{name}: {error}; name a file that can be written"),
+            })
         })
-    })
 }
 
 /// Reads the cluster, and writes it to the file. Returns what the file has. Fails if the nodes could not be read: nothing could be

@@ -70,8 +70,11 @@ pub fn regex(text: &str) -> Result<Regex, String> {
     let text = filled("leave it out for all, or write one such as ^prod-")(text)?;
     Regex::new(&text).map_err(|error| {
         let error = error.to_string();
-        let cause = error.lines().last().unwrap_or_default();
-        let cause = cause.trim_start_matches("error: ");
+        let cause = error
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .trim_start_matches("error: ");
         format!("{cause}; write a regular expression such as ^prod- or ^(compute|impala)-")
     })
 }
@@ -127,11 +130,13 @@ pub struct NodeSelectors {
 impl NodeSelectors {
     /// Lists the annotations that they name.
     pub fn annotations(&self) -> impl Iterator<Item = &str> {
-        let all = self.leaf.iter().chain(&self.fenced);
-        all.filter_map(|it| match it {
-            NodeSelector::Annotation(key, _) => Some(key.as_str()),
-            NodeSelector::Labels(_) | NodeSelector::Taint(..) => None,
-        })
+        self.leaf
+            .iter()
+            .chain(&self.fenced)
+            .filter_map(|it| match it {
+                NodeSelector::Annotation(key, _) => Some(key.as_str()),
+                NodeSelector::Labels(_) | NodeSelector::Taint(..) => None,
+            })
     }
 }
 
@@ -340,10 +345,17 @@ impl AffinityTerm {
         if self.fields {
             return Err(Unread("it asks for a field of the node".to_owned()));
         }
-        let requirements = self.requirements.iter().filter(|it| !it.of_zone());
-        let requirements = requirements.cloned().collect::<Vec<_>>();
-        let parts = requirements.iter().map(Requirement::selector);
-        let text = parts.collect::<Read<Vec<_>>>()?.join(",");
+        let requirements = self
+            .requirements
+            .iter()
+            .filter(|it| !it.of_zone())
+            .cloned()
+            .collect::<Vec<_>>();
+        let text = requirements
+            .iter()
+            .map(Requirement::selector)
+            .collect::<Read<Vec<_>>>()?
+            .join(",");
         Ok(Selector { text, requirements })
     }
 }

@@ -46,8 +46,10 @@ impl<T> Listed<T> {
     /// Returns the items, or an error if any object could not be read, because that object may be
     /// the one that matters.
     pub fn whole(self) -> Result<T> {
-        let first = self.malformed.into_iter().next();
-        first.map_or(Ok(self.items), |it| Err(Failure::Malformed(it)))
+        self.malformed
+            .into_iter()
+            .next()
+            .map_or(Ok(self.items), |it| Err(Failure::Malformed(it)))
     }
 }
 
@@ -152,7 +154,8 @@ pub trait Api {
     /// Reads the `ConfigMap` of the history, with all tries in the time of one request.
     async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>> {
         let limit = REQUEST_TIME_LIMIT;
-        let found = timeout(limit, self.find(namespace, CONFIG_MAP)).await;
-        found.unwrap_or(Err(Failure::Timeout(limit)))
+        timeout(limit, self.find(namespace, CONFIG_MAP))
+            .await
+            .unwrap_or(Err(Failure::Timeout(limit)))
     }
 }

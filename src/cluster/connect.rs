@@ -41,8 +41,9 @@ impl Cluster {
         let (config, context) = config(target).await?;
         let server = &config.cluster_url;
         let host = server.host().unwrap_or_default();
-        let context = context.map(Foreign::<60>::from);
-        let called = context.map_or("the cluster".to_owned(), |name| format!("context {name}"));
+        let called = context
+            .map(Foreign::<60>::from)
+            .map_or("the cluster".to_owned(), |name| format!("context {name}"));
         let name = format!("{called} ({host})");
         let address = format!("{called} at {server}");
         let plugin = config
@@ -152,22 +153,25 @@ async fn config(target: &Target) -> Result<(Config, Option<String>)> {
     };
     let wrong = |why: String| CouldNotRun::Usage(format!("{by} {why}"));
     let kubeconfig = read(&paths).map_err(wrong)?;
-    let context = target.context.clone();
-    let context = context.or_else(|| kubeconfig.current_context.clone());
+    let context = target
+        .context
+        .clone()
+        .or_else(|| kubeconfig.current_context.clone());
     let mut named = list(&paths);
     if let Some(context) = &context {
         named += &format!(": context {}", Foreign::<60>::from(context.as_str()));
     }
     let wrong = |why: &str| wrong(format!("{named}: {why}; repair it, or name another"));
-    let of_context = kubeconfig
+    let cluster = kubeconfig
         .contexts
         .iter()
-        .find(|it| Some(&it.name) == context.as_ref());
-    let cluster = of_context
+        .find(|it| Some(&it.name) == context.as_ref())
         .and_then(|it| it.context.as_ref())
         .map(|it| &it.cluster);
-    let mut clusters = kubeconfig.clusters.iter();
-    let cluster = clusters.find(|it| Some(&it.name) == cluster);
+    let cluster = kubeconfig
+        .clusters
+        .iter()
+        .find(|it| Some(&it.name) == cluster);
     let proxy = cluster.and_then(|it| it.cluster.as_ref()?.proxy_url.clone());
     if proxy.is_some_and(|it| !it.is_empty()) {
         return Err(wrong("a proxy-url is not supported"));

@@ -43,13 +43,15 @@ impl Cluster {
         data: &BTreeMap<String, Value>,
     ) -> Result<ResourceVersion> {
         let path = object::<RawConfigMap>(namespace, CONFIG_MAP);
-        let response = self.write_note(Write {
-            method: Method::PATCH,
-            path: format!("{path}?fieldManager=pod-reaper"),
-            content_type: "application/merge-patch+json",
-            body: json!({"metadata": {"resourceVersion": version}, "data": data}),
-        });
-        let written = response.await?.parse::<RawConfigMap>()?;
+        let written = self
+            .write_note(Write {
+                method: Method::PATCH,
+                path: format!("{path}?fieldManager=pod-reaper"),
+                content_type: "application/merge-patch+json",
+                body: json!({"metadata": {"resourceVersion": version}, "data": data}),
+            })
+            .await?
+            .parse::<RawConfigMap>()?;
         Ok(written.metadata.resource_version)
     }
 

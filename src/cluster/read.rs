@@ -237,22 +237,24 @@ impl Response {
     /// Calls `each` with every row. Returns the token of the next page, and the number of rows.
     fn rows<R: Row>(&self, mut each: impl FnMut(R)) -> Result<(String, usize)> {
         let table = self.parse::<RawTable>()?;
-        let columns = R::COLUMNS.iter().map(|wanted| {
-            let mut columns = table.column_definitions.iter();
-            let missing = || unreadable(format!("the table has no column {wanted}"));
-            columns
-                .position(|it| it.name == *wanted)
-                .ok_or_else(missing)
-        });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let columns = R::COLUMNS
+            .iter()
+            .map(|wanted| {
+                let mut columns = table.column_definitions.iter();
+                let missing = || unreadable(format!("the table has no column {wanted}"));
+                columns
+                    .position(|it| it.name == *wanted)
+                    .ok_or_else(missing)
+            })
+            .collect::<Result<Vec<_>>>()?;
         for row in &table.rows {
             let cells = columns
                 .iter()
                 .map(|at| row.cells.get(*at)?.as_str())
                 // No name is longer.
-                .map(|cell| Some(&cell?[..cell?.floor_char_boundary(MAX_NAME_CHARS)]));
-            let cells = cells.collect::<Option<Vec<_>>>();
-            let cells = cells.ok_or_else(|| unreadable("a row of the table lacks a cell"))?;
+                .map(|cell| Some(&cell?[..cell?.floor_char_boundary(MAX_NAME_CHARS)]))
+                .collect::<Option<Vec<_>>>()
+                .ok_or_else(|| unreadable("a row of the table lacks a cell"))?;
             each(R::of_cells(&cells));
         }
         Ok((table.metadata.next, table.rows.len()))

@@ -142,16 +142,20 @@ impl Cluster {
         // too, with its connection.
         let late = |_| Failure::Timeout(limit);
         let until = Instant::now() + limit;
-        let response = timeout_at(until, self.client.send(request)).await;
-        let (parts, body) = response.map_err(late)?.map_err(transport)?.into_parts();
+        let (parts, body) = timeout_at(until, self.client.send(request))
+            .await
+            .map_err(late)?
+            .map_err(transport)?
+            .into_parts();
         let (body, alone) = self.read(body, until, late).await?;
         drop(permit);
         let header = |name| parts.headers.get(name)?.to_str().ok();
         if parts.status.is_success() {
             Ok(Response {
                 date: header(header::DATE).and_then(|date| {
-                    let parser = jiff::fmt::rfc2822::DateTimeParser::new();
-                    parser.parse_timestamp(date).ok()
+                    jiff::fmt::rfc2822::DateTimeParser::new()
+                        .parse_timestamp(date)
+                        .ok()
                 }),
                 body,
                 alone,

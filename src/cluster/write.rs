@@ -125,8 +125,9 @@ impl Cluster {
         let changed = |how: &str| Outcome::NodeChanged(how.to_owned());
         let at = Instant::now();
         let read = self.node(name).await;
-        let objects = read.map_err(unread)?;
-        let objects = objects.ok_or_else(|| changed("The node no longer exists."))?;
+        let objects = read
+            .map_err(unread)?
+            .ok_or_else(|| changed("The node no longer exists."))?;
         let now = objects.now;
         let leases = leases.map(|(holders, read)| {
             let own = |all: Arc<LeasesByNode>| all.get(name).cloned().unwrap_or(Some(Vec::new()));
@@ -190,8 +191,12 @@ impl Cluster {
             content_type: "application/strategic-merge-patch+json",
             body: patch,
         };
-        let response = self.write(patch, permit).await?;
-        let changed = response.object::<RawPod>()?.metadata.resource_version;
+        let changed = self
+            .write(patch, permit)
+            .await?
+            .object::<RawPod>()?
+            .metadata
+            .resource_version;
         if changed.is_empty() {
             return Err(unreadable("it has no resource version"));
         }

@@ -44,8 +44,10 @@ impl From<CsiAttributes> for BTreeMap<String, Option<String>> {
     fn from(attributes: CsiAttributes) -> Self {
         let local = attributes.strict_local.then_some((LOCALITY, STRICT_LOCAL));
         let disk = attributes.name_a_disk.then_some((DISK_KEYS[0], ""));
-        let both = local.into_iter().chain(disk);
-        both.map(|(key, value)| (key.to_owned(), Some(value.to_owned())))
+        local
+            .into_iter()
+            .chain(disk)
+            .map(|(key, value)| (key.to_owned(), Some(value.to_owned())))
             .collect()
     }
 }
@@ -72,8 +74,9 @@ const OF_CLUSTER: [&str; 2] = ["gfs2", "ocfs2"];
 
 /// Reports whether several machines may mount that file system from one disk. Drivers take its name in any case.
 pub fn is_of_cluster(file_system: &str) -> bool {
-    let mut kinds = OF_CLUSTER.iter();
-    kinds.any(|kind| file_system.eq_ignore_ascii_case(kind))
+    OF_CLUSTER
+        .iter()
+        .any(|kind| file_system.eq_ignore_ascii_case(kind))
 }
 
 impl CsiSource {

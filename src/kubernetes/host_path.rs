@@ -68,9 +68,12 @@ pub struct WrittenPaths {
 impl WrittenPaths {
     pub fn by(containers: &Items<Container>) -> Self {
         let mut mounts = containers.iter().map(|it| &it.volume_mounts);
-        let written = mounts.clone().flat_map(|all| all.iter());
-        let written = written.filter(|mount| !mount.read_only);
-        let places = written.map(Mount::place).collect::<BTreeSet<_>>();
+        let places = mounts
+            .clone()
+            .flat_map(|all| all.iter())
+            .filter(|mount| !mount.read_only)
+            .map(Mount::place)
+            .collect::<BTreeSet<_>>();
         Self {
             are_many: places.len() > MAX_CLAIMS_PER_POD
                 || containers.are_cut()
@@ -81,8 +84,10 @@ impl WrittenPaths {
 
     /// Lists the paths below the volume of that name.
     pub fn below(&self, volume: &str) -> impl Iterator<Item = &str> {
-        let places = self.places.iter().filter(move |[name, _]| name == volume);
-        places.map(|[_, below]| below.as_str())
+        self.places
+            .iter()
+            .filter(move |[name, _]| name == volume)
+            .map(|[_, below]| below.as_str())
     }
 }
 

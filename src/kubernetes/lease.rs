@@ -154,8 +154,10 @@ fn beginnings(holder: &str) -> impl Iterator<Item = (&str, Option<char>)> {
     let names = &holder[..holder.floor_char_boundary(MAX_NAME_CHARS + 1)];
     let parts = names.rmatch_indices(['_', '.', '-']).map(|(at, _)| at);
     let whole = (names.len() == holder.len()).then_some(holder.len());
-    let ends = whole.into_iter().chain(parts);
-    ends.map(|at| (&holder[..at], holder[at..].chars().next()))
+    whole
+        .into_iter()
+        .chain(parts)
+        .map(|at| (&holder[..at], holder[at..].chars().next()))
 }
 
 /// A pod that may hold Leases.
@@ -217,18 +219,24 @@ impl Holders {
             .into_iter()
             .flatten()
         {
-            let nodes = self.hosts.entry(full.to_ascii_lowercase()).or_default();
-            nodes.insert(node.name.clone());
+            self.hosts
+                .entry(full.to_ascii_lowercase())
+                .or_default()
+                .insert(node.name.clone());
             let is_address = full.parse::<IpAddr>().is_ok();
             if let Some((first, _)) = full.split_once('.').filter(|_| !is_address) {
-                let nodes = self.shorts.entry(first.to_ascii_lowercase()).or_default();
-                nodes.insert(node.name.clone());
+                self.shorts
+                    .entry(first.to_ascii_lowercase())
+                    .or_default()
+                    .insert(node.name.clone());
             }
         }
         for pod in pods {
             if pod.has_started {
-                let namespaces = self.started.entry(node.name.clone()).or_default();
-                namespaces.insert(pod.namespace.clone());
+                self.started
+                    .entry(node.name.clone())
+                    .or_default()
+                    .insert(pod.namespace.clone());
             }
             // Anyone may make a pod that never starts.
             let is_anywhere = pod.is_unique && pod.has_started;
@@ -253,19 +261,26 @@ impl Holders {
         if lease.is_of_node() && self.is_a_node(name) {
             return BTreeSet::new();
         }
-        let labelled = labels.get(HOSTNAME).into_iter();
-        let labelled =
-            labelled.flat_map(|host| self.of_host(host).chain(self.of_first_label(host)));
+        let labelled = labels
+            .get(HOSTNAME)
+            .into_iter()
+            .flat_map(|host| self.of_host(host).chain(self.of_first_label(host)));
         let holder = lease.spec.holder_identity.as_str();
         let leader = holder.split_once(LEADER).map(|(_, leader)| leader);
-        let holders = [Some(holder), leader].into_iter().flatten();
-        let held = holders.flat_map(|holder| self.held_by(holder, namespace));
-        let ends = name.match_indices('-').map(|(at, _)| &name[at + 1..]);
-        let mut ends = ends.filter(|_| lease.is_of_node());
-        let end = ends.find(|end| self.is_a_node(end)).into_iter();
+        let held = [Some(holder), leader]
+            .into_iter()
+            .flatten()
+            .flat_map(|holder| self.held_by(holder, namespace));
+        let end = name
+            .match_indices('-')
+            .map(|(at, _)| &name[at + 1..])
+            .filter(|_| lease.is_of_node())
+            .find(|end| self.is_a_node(end))
+            .into_iter();
         let named = end.flat_map(|end| self.of_host(end));
-        let nodes = labelled.chain(held).chain(named);
-        nodes
+        labelled
+            .chain(held)
+            .chain(named)
             .filter(|node| self.is_believed(namespace, node))
             .collect()
     }
@@ -293,8 +308,11 @@ impl Holders {
 
     /// Lists the checked nodes of this name or hostname.
     fn of_host(&self, host: &str) -> impl Iterator<Item = &str> {
-        let nodes = self.hosts.get(&host.to_ascii_lowercase());
-        nodes.into_iter().flatten().map(String::as_str)
+        self.hosts
+            .get(&host.to_ascii_lowercase())
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
     }
 
     /// Lists the checked nodes whose fully qualified name begins with this label; none if it is the
@@ -302,8 +320,12 @@ impl Holders {
     fn of_first_label(&self, label: &str) -> impl Iterator<Item = &str> {
         let label = label.to_ascii_lowercase();
         let is_other = self.is_a_node(&label);
-        let nodes = self.shorts.get(&label).filter(|_| !is_other);
-        nodes.into_iter().flatten().map(String::as_str)
+        self.shorts
+            .get(&label)
+            .filter(|_| !is_other)
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
     }
 
     /// Lists the checked nodes for which a Lease of `holder` in `namespace` speaks. The longest name that the holder begins
@@ -312,10 +334,14 @@ impl Holders {
     fn held_by(&self, holder: &str, namespace: &str) -> Vec<&str> {
         let mut found = Vec::new();
         for (name, next) in beginnings(holder) {
-            let pods = self.pods.get(name).into_iter().flatten();
-            let pods = pods.filter(|(within, _, is_anywhere)| {
-                *is_anywhere || within == namespace && next != Some('-')
-            });
+            let pods =
+                self.pods
+                    .get(name)
+                    .into_iter()
+                    .flatten()
+                    .filter(|(within, _, is_anywhere)| {
+                        *is_anywhere || within == namespace && next != Some('-')
+                    });
             let is_own = pods.clone().any(|(within, ..)| within == namespace);
             found.extend(pods.map(|(_, node, _)| node.as_str()));
             // A pod's name may begin with the first label and a hyphen.
@@ -350,10 +376,11 @@ impl Holders {
                 };
                 vec![heard]
             }
-            Ok(Some(leases)) => {
-                let own = leases.iter().filter(|lease| own(lease));
-                own.filter_map(|lease| lease.heard_of_holder(now)).collect()
-            }
+            Ok(Some(leases)) => leases
+                .iter()
+                .filter(|lease| own(lease))
+                .filter_map(|lease| lease.heard_of_holder(now))
+                .collect(),
         };
         node.hear(heard);
     }

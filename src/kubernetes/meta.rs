@@ -238,8 +238,8 @@ impl Meta {
 
     /// Keeps of the stamps only the newest one for the field.
     pub(super) fn keep_newest(&mut self, field: &str) {
-        let stamps = mem::take(&mut self.managed_fields).into_iter();
-        let newest = stamps
+        let newest = mem::take(&mut self.managed_fields)
+            .into_iter()
             .filter(|entry| entry.has(field))
             .max_by_key(Written::time);
         self.managed_fields = newest.into_iter().collect();
@@ -263,11 +263,16 @@ impl Meta {
             REPLACED.clone_into(note);
         }
         let labels = self.labels.keys().map(|key| owned_field("labels", key));
-        let annotations = self.annotations.keys();
-        let annotations = annotations.map(|key| owned_field("annotations", key));
+        let annotations = self
+            .annotations
+            .keys()
+            .map(|key| owned_field("annotations", key));
         let finalizers = self.finalizers.iter().map(|name| owned_finalizer(name));
-        let asked = labels.chain(annotations).chain(finalizers);
-        let asked = asked.chain(fields.iter().cloned()).collect_vec();
+        let asked = labels
+            .chain(annotations)
+            .chain(finalizers)
+            .chain(fields.iter().cloned())
+            .collect_vec();
         let newest = self.managed_fields.iter().filter_map(Written::time).max();
         self.managed_fields.retain_mut(|entry| {
             entry.keep(&asked);
@@ -286,8 +291,11 @@ impl Meta {
     }
 
     pub fn finalizers(&self) -> Vec<Foreign> {
-        let names = self.finalizers.iter().map(String::as_str);
-        names.map(Foreign::from).collect()
+        self.finalizers
+            .iter()
+            .map(String::as_str)
+            .map(Foreign::from)
+            .collect()
     }
 
     /// Returns the managers that set the finalizers, by finalizer.
@@ -297,8 +305,10 @@ impl Meta {
             let fields = entry.fields().unwrap_or_default();
             let mut manager = entry.manager.clone();
             cut(&mut manager);
-            let names = self.finalizers.iter();
-            let names = names.filter(|name| fields.pointer(&owned_finalizer(name)).is_some());
+            let names = self
+                .finalizers
+                .iter()
+                .filter(|name| fields.pointer(&owned_finalizer(name)).is_some());
             managers.extend(names.map(|name| (name.as_str().into(), manager.as_str().into())));
         }
         managers
@@ -309,10 +319,13 @@ impl Meta {
     /// clocks may differ is no time: whoever writes it would be alive for good.
     pub fn heard(&self, field: &str, said: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
         let believed = |at: &Timestamp| at.duration_since(now) <= CLOCK_SKEW;
-        let stamped = self.managed_fields.iter();
-        let stamped = stamped.filter(|entry| entry.has(field));
-        let stamped = stamped.filter_map(Written::time).filter(believed).max();
-        stamped.max(said.filter(believed))
+        self.managed_fields
+            .iter()
+            .filter(|entry| entry.has(field))
+            .filter_map(Written::time)
+            .filter(believed)
+            .max()
+            .max(said.filter(believed))
     }
 
     /// Reports whether the object has stamps of the API server.
@@ -325,8 +338,11 @@ impl Meta {
     /// conditions and renewals do not, because they are by a node's own clock.
     pub fn newest(&self) -> Option<Timestamp> {
         let requested = self.deletion().and_then(|it| it.requested());
-        let stamps = self.managed_fields.iter().map(Written::time);
-        stamps.chain([self.creation_timestamp, requested]).max()?
+        self.managed_fields
+            .iter()
+            .map(Written::time)
+            .chain([self.creation_timestamp, requested])
+            .max()?
     }
 
     /// Returns what opts the object out; `None` if it is not opted out. Any value except `false` opts it
@@ -341,8 +357,9 @@ impl Meta {
                 value: value.as_str().into(),
             })
         };
-        let mut both = [(&self.labels, false), (&self.annotations, true)].into_iter();
-        both.find_map(skip)
+        [(&self.labels, false), (&self.annotations, true)]
+            .into_iter()
+            .find_map(skip)
     }
 
     /// Returns the object's controller; `None` if it has none.
@@ -454,9 +471,8 @@ impl Malformed {
     /// read.
     pub fn new(kind: &str, text: &str, cause: &str) -> Self {
         let named = serde_json::from_str::<Named>(text).unwrap_or_default();
-        let names = [named.metadata.namespace, named.metadata.name];
-        let [namespace, name] =
-            names.map(|value| words::name(value.as_str().unwrap_or_default().to_owned()));
+        let [namespace, name] = [named.metadata.namespace, named.metadata.name]
+            .map(|value| words::name(value.as_str().unwrap_or_default().to_owned()));
         Self {
             kind: kind.to_owned(),
             namespace,

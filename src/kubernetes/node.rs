@@ -122,8 +122,12 @@ impl Shared for RawNode {
             status,
             ..
         } = self;
-        let marks = MARKS.iter().filter(|it| it.part == NodePart::Annotation);
-        let patterns = marks.map(|it| it.key).chain(ANNOTATIONS).collect_vec();
+        let patterns = MARKS
+            .iter()
+            .filter(|it| it.part == NodePart::Annotation)
+            .map(|it| it.key)
+            .chain(ANNOTATIONS)
+            .collect_vec();
         let selectors = selectors.annotations().collect_vec();
         let is_rule =
             |key: &str| selectors.contains(&key) || patterns.iter().any(|it| looks_like(key, it));
@@ -244,8 +248,11 @@ impl RawNode {
             let mark = format!("name prefix {KOSMOS_PREFIX}");
             (LeafKind::Kosmos, "Kosmos", mark)
         });
-        let selecting = selectors.leaf.iter().filter(|it| self.is_selected(it));
-        let selected = selecting.map(|it| (LeafKind::Selected, "", it.to_string()));
+        let selected = selectors
+            .leaf
+            .iter()
+            .filter(|it| self.is_selected(it))
+            .map(|it| (LeafKind::Selected, "", it.to_string()));
         let silent = self
             .never_reported()
             .map(|mark| (LeafKind::NeverReported, "", mark));
@@ -320,20 +327,29 @@ impl RawNode {
             .map(|kind| (SignBy::NodeMonitoring, kind));
         // Each kind once: the stamps of a field are looked up in all entries of `managedFields`.
         let conditions = problems.chain(monitored).filter_map(|(by, kind)| {
-            let of_kind = self.status.conditions.iter().filter(|it| it.kind == kind);
-            let said = of_kind.filter_map(|it| it.last_heartbeat_time).max()?;
+            let said = self
+                .status
+                .conditions
+                .iter()
+                .filter(|it| it.kind == kind)
+                .filter_map(|it| it.last_heartbeat_time)
+                .max()?;
             Some((by, owned_heartbeat(kind), said))
         });
-        let annotation = self.metadata.annotations.get(VIRT_HEARTBEAT);
-        let virt_handler = annotation.and_then(|said| {
-            let field = owned_field("annotations", VIRT_HEARTBEAT);
-            Some((SignBy::VirtHandler, field, said.parse().ok()?))
-        });
-        let all = conditions.chain(virt_handler);
-        all.filter_map(move |(by, field, said)| {
-            let at = self.metadata.heard(&field, Some(said), now)?;
-            Some(Heartbeat { by, at, what: None })
-        })
+        let virt_handler = self
+            .metadata
+            .annotations
+            .get(VIRT_HEARTBEAT)
+            .and_then(|said| {
+                let field = owned_field("annotations", VIRT_HEARTBEAT);
+                Some((SignBy::VirtHandler, field, said.parse().ok()?))
+            });
+        conditions
+            .chain(virt_handler)
+            .filter_map(move |(by, field, said)| {
+                let at = self.metadata.heard(&field, Some(said), now)?;
+                Some(Heartbeat { by, at, what: None })
+            })
     }
 
     /// Lists the fencing marks, which say that the machine's power or disks are cut.
@@ -347,26 +363,27 @@ impl RawNode {
         let sure = of_ec2.is_some_and(|rest| rest.contains("/i-"))
             || SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud));
         let since = self.ready_condition().and_then(Condition::since);
-        let confirmed = self.metadata.annotations.get(CONFIRMED_OFF);
-        let confirmed =
-            confirmed.filter(|value| since.is_some() && value.parse::<Timestamp>().ok() == since);
-        let known = [
+        let confirmed = self
+            .metadata
+            .annotations
+            .get(CONFIRMED_OFF)
+            .filter(|value| since.is_some() && value.parse::<Timestamp>().ok() == since);
+        [
             Some(FENCED.to_owned()),
             Some(format!("taint:{OUT_OF_SERVICE}")),
             sure.then(|| SHUTDOWN.to_owned()),
             confirmed.map(|value| format!("annotation:{CONFIRMED_OFF}={value}")),
-        ];
-        known
-            .into_iter()
-            .flatten()
-            .filter_map(|it| it.parse().ok())
-            .chain(selectors.fenced.iter().cloned())
-            .filter(|it| self.is_selected(it))
-            .map(|selector| FencingMark {
-                mark: selector.to_string(),
-                set_by: self.set_by(&selector, now),
-            })
-            .collect()
+        ]
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it.parse().ok())
+        .chain(selectors.fenced.iter().cloned())
+        .filter(|it| self.is_selected(it))
+        .map(|selector| FencingMark {
+            mark: selector.to_string(),
+            set_by: self.set_by(&selector, now),
+        })
+        .collect()
     }
 
     /// Returns a moment by which the mark that `selector` matches had certainly been set, from the
@@ -408,9 +425,11 @@ impl RawNode {
             }
             NodePart::Taint => self.taints(mark.key).next()?.key.clone(),
             NodePart::Annotation => {
-                let mut all = self.metadata.annotations.iter();
-                let (key, value) =
-                    all.find(|(key, value)| looks_like(key, mark.key) && is(value))?;
+                let (key, value) = self
+                    .metadata
+                    .annotations
+                    .iter()
+                    .find(|(key, value)| looks_like(key, mark.key) && is(value))?;
                 if key == mark.key {
                     format!("{key}={value}")
                 } else {
@@ -439,8 +458,11 @@ impl RawNode {
     }
 
     fn address(&self) -> Option<Foreign> {
-        let mut all = self.status.addresses.iter();
-        let internal = all.find(|it| it.kind == INTERNAL)?;
+        let internal = self
+            .status
+            .addresses
+            .iter()
+            .find(|it| it.kind == INTERNAL)?;
         given(internal.address.clone()).map(Foreign::from)
     }
 
@@ -448,8 +470,11 @@ impl RawNode {
     fn zone(&self) -> Option<Zone> {
         let labels = &self.metadata.labels;
         let zone = ZONE_LABELS.map(|names| {
-            let mut values = names.iter().filter_map(|name| labels.get(*name));
-            values.next().cloned().and_then(given)
+            names
+                .iter()
+                .find_map(|name| labels.get(*name))
+                .cloned()
+                .and_then(given)
         });
         zone.iter().any(Option::is_some).then_some(Zone(zone))
     }
@@ -479,9 +504,12 @@ impl RawNode {
         }
         if is_ready {
             counts.rooms.extend(self.room());
-            let labels = self.metadata.labels.iter();
-            let labels = labels.filter(|label| of_failed.contains(label));
-            let labels = labels.map(|(key, value)| (key.clone(), value.clone()));
+            let labels = self
+                .metadata
+                .labels
+                .iter()
+                .filter(|label| of_failed.contains(label))
+                .map(|(key, value)| (key.clone(), value.clone()));
             counts.labels.extend(labels);
         }
     }
@@ -507,8 +535,8 @@ impl NodeObjects {
         let name = required(&node.metadata.name, "metadata.name")?;
         let hostname = node.metadata.labels.get(HOSTNAME).cloned();
         let lease = own.as_ref().ok().and_then(Option::as_ref);
-        let kubelet = lease.and_then(|lease| lease.heard_of_kubelet(now));
-        let heard = kubelet
+        let heard = lease
+            .and_then(|lease| lease.heard_of_kubelet(now))
             .into_iter()
             .chain(node.heartbeats(now))
             .collect_vec();
@@ -597,8 +625,9 @@ fn ends(provider: &str) -> String {
 
 /// Returns the distribution that the version of a kubelet names, such as `v1.34.1+k3s1`.
 fn distribution(version: &str) -> Option<Distribution> {
-    let known = [("+k3s", Distribution::K3s), ("+rke2", Distribution::Rke2)];
-    let named = known.into_iter().find(|(name, _)| version.contains(name))?;
+    let named = [("+k3s", Distribution::K3s), ("+rke2", Distribution::Rke2)]
+        .into_iter()
+        .find(|(name, _)| version.contains(name))?;
     Some(named.1)
 }
 
@@ -610,13 +639,13 @@ fn owned_heartbeat(kind: &str) -> String {
 /// Finds the cause that the kubelet reports in the message of a `Ready` condition, with the part of the message that shows
 /// it. The kubelet joins all causes: a node that shuts down stops its runtime, and without a runtime no network is ready.
 fn kubelet_says(message: &str) -> Option<(&'static str, KubeletSays)> {
-    let causes = [
+    [
         ("node is shutting down", KubeletSays::ShuttingDown),
         ("container runtime is down", KubeletSays::Runtime),
         ("PLEG is not healthy", KubeletSays::Runtime),
         ("NetworkPluginNotReady", KubeletSays::Network),
         ("cni plugin not initialized", KubeletSays::Network),
-    ];
-    let mut causes = causes.into_iter();
-    causes.find(|(text, _)| message.contains(text))
+    ]
+    .into_iter()
+    .find(|(text, _)| message.contains(text))
 }

@@ -220,14 +220,13 @@ impl RawTerm {
 
 /// Returns the only value that the requirements allow for `key`.
 fn only_value<'a>(requirements: &'a [RawRequirement], key: &str) -> Option<&'a str> {
-    let mut values = requirements.iter().rev().filter_map(|it| {
-        let is_asked = it.key == key && it.operator == "In";
-        let [value] = &it.values[..] else {
-            return None;
-        };
-        is_asked.then_some(value.as_str())
-    });
-    values.next()
+    requirements
+        .iter()
+        .rev()
+        .find_map(|it| match &it.values[..] {
+            [value] if it.key == key && it.operator == "In" => Some(value.as_str()),
+            _ => None,
+        })
 }
 
 impl PodVolume {
@@ -263,9 +262,10 @@ pub fn is_program(entry: &Written) -> bool {
 /// (volume/fc/attacher.go, volume/iscsi/attacher.go; most flexVolume drivers), so nothing keeps a
 /// second machine out.
 pub fn kind_of_disk(is_of: [bool; 3]) -> Option<&'static str> {
-    let kinds = ["Fibre Channel", "iSCSI", "a flexVolume"];
-    let mut found = kinds.into_iter().zip(is_of);
-    found.find_map(|(kind, is_it)| is_it.then_some(kind))
+    ["Fibre Channel", "iSCSI", "a flexVolume"]
+        .into_iter()
+        .zip(is_of)
+        .find_map(|(kind, is_it)| is_it.then_some(kind))
 }
 
 impl Status {
@@ -361,13 +361,19 @@ impl WholePod {
         let are_many = of_hosts.clone().count() > MAX_ITEMS_KEPT
             || volumes.are_cut()
             || all.iter().any(|it| it.are_many);
-        let written = of_hosts.flat_map(|(host, name)| {
-            let below = all.iter().flat_map(|it| it.below(name));
-            let below = below.chain(are_many.then_some(""));
-            below.filter_map(|below| host.of_data(below))
-        });
-        let written = written.sorted().dedup().take(MAX_ITEMS_KEPT + 1);
-        written.map(Foreign::from).collect()
+        of_hosts
+            .flat_map(|(host, name)| {
+                let below = all
+                    .iter()
+                    .flat_map(|it| it.below(name))
+                    .chain(are_many.then_some(""));
+                below.filter_map(|below| host.of_data(below))
+            })
+            .sorted()
+            .dedup()
+            .take(MAX_ITEMS_KEPT + 1)
+            .map(Foreign::from)
+            .collect()
     }
 
     /// Reports whether its `nodeSelector` or its required affinity names one node. Another label binds to no node: a node
@@ -380,14 +386,16 @@ impl WholePod {
             ..
         } = &self.spec;
         let terms = &affinity.node_affinity.required.node_selector_terms;
-        let names = terms.iter().filter_map(RawTerm::names);
-        let names = names.collect::<BTreeSet<_>>();
-        // One that names the pod's node matches no other.
-        let others = names
+        let names = terms
             .iter()
-            .filter(|[name, _]| *name != Some(node_name.as_str()));
-        let hostnames = others.map(|[_, hostname]| *hostname);
-        let hostnames = hostnames.collect::<BTreeSet<_>>();
+            .filter_map(RawTerm::names)
+            .collect::<BTreeSet<_>>();
+        // One that names the pod's node matches no other.
+        let hostnames = names
+            .iter()
+            .filter(|[name, _]| *name != Some(node_name.as_str()))
+            .map(|[_, hostname]| *hostname)
+            .collect::<BTreeSet<_>>();
         let has_one = hostnames.len() <= 1 && !hostnames.contains(&None);
         let are_known = !terms.are_cut() && (1..=MAX_ITEMS_KEPT).contains(&names.len());
         has_one && are_known || node_selector.contains_key(HOSTNAME)
@@ -414,20 +422,22 @@ impl WholePod {
             value: String::new(),
             effect: "NoExecute".to_owned(),
         };
-        let mut all = self.tolerations();
-        let found = all.find(|(toleration, _)| toleration.tolerates(&taint));
-        found.map_or(Some(DEFAULT_TOLERATION_SECONDS), |(_, seconds)| seconds)
+        self.tolerations()
+            .find(|(toleration, _)| toleration.tolerates(&taint))
+            .map_or(Some(DEFAULT_TOLERATION_SECONDS), |(_, seconds)| seconds)
     }
 
     /// Lists the tolerations of other taints, up to the limit: one more lets pods start on more nodes, so one less keeps
     /// them.
     fn other_tolerations(&self) -> Vec<Toleration> {
-        let others = self.tolerations().map(|(toleration, _)| toleration);
-        let others = others.filter(|it| {
-            let is_short = it.key.len() + it.value.len() <= MAX_TAINT_CHARS;
-            is_short && !it.key.starts_with(TAINTS_OF_KUBERNETES)
-        });
-        others.take(MAX_ITEMS_KEPT).collect()
+        self.tolerations()
+            .map(|(toleration, _)| toleration)
+            .filter(|it| {
+                let is_short = it.key.len() + it.value.len() <= MAX_TAINT_CHARS;
+                is_short && !it.key.starts_with(TAINTS_OF_KUBERNETES)
+            })
+            .take(MAX_ITEMS_KEPT)
+            .collect()
     }
 
     /// Describes the pod's first volume that is a writable disk on a storage network.
@@ -471,9 +481,11 @@ impl WholePod {
             managed_fields,
             ..
         } = &self.metadata;
-        let written = managed_fields.iter().filter(|it| is_program(it));
-        let words = written.filter_map(|it| Some((it.time()?, &it.manager)));
-        let (at, program) = words.max()?;
+        let (at, program) = managed_fields
+            .iter()
+            .filter(|it| is_program(it))
+            .filter_map(|it| Some((it.time()?, &it.manager)))
+            .max()?;
         Some(Heartbeat {
             by: SignBy::Program,
             at,
@@ -640,8 +652,11 @@ impl WholePod {
 impl Shared for WholePod {
     fn strip(&mut self, _: &NodeSelectors) {
         self.metadata.keep(&LABELS, &ANNOTATIONS);
-        let mirror = self.metadata.annotations.get_mut(MIRROR);
-        mirror.into_iter().for_each(String::clear);
+        self.metadata
+            .annotations
+            .get_mut(MIRROR)
+            .into_iter()
+            .for_each(String::clear);
         self.metadata.strip(&[]);
         if let Some(start) = &mut self.status.start_time {
             // No rule asks when.
@@ -657,8 +672,11 @@ impl Shared for WholePod {
         } = &mut self.spec;
         node_selector.retain(|key, _| key == HOSTNAME);
         volumes.0.retain(PodVolume::matters);
-        let of_hosts = volumes.iter().filter(|it| it.directory().is_some());
-        let of_hosts = of_hosts.map(|it| it.name.as_str()).collect_vec();
+        let of_hosts = volumes
+            .iter()
+            .filter(|it| it.directory().is_some())
+            .map(|it| it.name.as_str())
+            .collect_vec();
         for containers in [containers, init_containers] {
             host_path::strip(containers, &of_hosts);
         }
@@ -682,8 +700,10 @@ impl From<WholePod> for RawPod {
             annotations,
             ..
         } = &mut pod.metadata;
-        let values = labels.values_mut().chain(annotations.values_mut());
-        values.for_each(cut);
+        labels
+            .values_mut()
+            .chain(annotations.values_mut())
+            .for_each(cut);
         let mut facts = pod.facts();
         // The newest stamp of all tells when a file was saved.
         let stamps = &mut pod.metadata.managed_fields;
@@ -723,8 +743,10 @@ impl RawPod {
     /// (`apiserver/pkg/storage/names/generate.go`).
     pub fn as_holder(&self) -> HolderPod {
         let pod = &self.facts;
-        let set = pod.owner.as_ref();
-        let set = set.filter(|_| pod.made_by("ReplicaSet", "apps"));
+        let set = pod
+            .owner
+            .as_ref()
+            .filter(|_| pod.made_by("ReplicaSet", "apps"));
         let is_unique = set.is_some_and(|set| {
             let mut base = format!("{}-", set.name);
             base.truncate(base.floor_char_boundary(MAX_BASE_CHARS));

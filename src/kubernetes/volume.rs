@@ -363,8 +363,10 @@ impl RawStatefulSet {
 
     /// Lists the names of the PVCs that the set creates for the pod.
     pub fn claims_of(&self, pod: &str) -> impl Iterator<Item = String> {
-        let templates = self.spec.volume_claim_templates.iter();
-        templates.map(move |it| format!("{}-{pod}", it.metadata.name))
+        self.spec
+            .volume_claim_templates
+            .iter()
+            .map(move |it| format!("{}-{pod}", it.metadata.name))
     }
 }
 

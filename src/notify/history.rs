@@ -40,16 +40,18 @@ pub async fn before(cluster: &Cluster, run: &RunRecord<'_>, at: Timestamp) -> Op
             own.insert(node.uid.clone(), (before, note));
         }
     };
-    let written = write(cluster, run, book.clone(), at, None, edit).await;
-    let book = written.unwrap_or_else(|_| book.clone());
+    let book = write(cluster, run, book.clone(), at, None, edit)
+        .await
+        .unwrap_or_else(|_| book.clone());
     Some(Begun { book, own })
 }
 
 /// Lists the nodes of the pods to be reaped.
 fn nodes<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a NodeFacts> {
-    let nodes = run.plan.reaps();
-    let nodes = nodes.filter_map(|judged| run.facts.known_node(&judged.pod));
-    nodes.unique_by(|node| &node.name)
+    run.plan
+        .reaps()
+        .filter_map(|judged| run.facts.known_node(&judged.pod))
+        .unique_by(|node| &node.name)
 }
 
 /// Notes the outcomes, the nodes whose return this run is the first to tell, and the report of a run that
@@ -76,28 +78,31 @@ pub async fn after(
         }
         return;
     };
-    let reaped = run.plan.reaps().filter_map(|judged| {
-        let (node, trace) = (judged.pod.node.as_deref()?, trace(judged)?);
-        let attached = is_attached(judged, &attached);
-        let second = SecondWriter::of(judged, run.facts.known_node(&judged.pod), &attached);
-        let pod = Reaped {
-            namespace: judged.pod.namespace.clone(),
-            name: judged.pod.name.clone(),
-            owner_kind: judged
-                .pod
-                .owner
-                .as_ref()
-                .map(|owner| owner.kind.to_string())
-                .filter(|kind| history::is_word(kind)),
-            // What was not read may be attached.
-            attached: attached.unwrap_or(true),
-            shared: second == SecondWriter::AtTheDelete,
-            at,
-            trace,
-        };
-        Some((node, pod))
-    });
-    let reaped = reaped.into_group_map();
+    let reaped = run
+        .plan
+        .reaps()
+        .filter_map(|judged| {
+            let (node, trace) = (judged.pod.node.as_deref()?, trace(judged)?);
+            let attached = is_attached(judged, &attached);
+            let second = SecondWriter::of(judged, run.facts.known_node(&judged.pod), &attached);
+            let pod = Reaped {
+                namespace: judged.pod.namespace.clone(),
+                name: judged.pod.name.clone(),
+                owner_kind: judged
+                    .pod
+                    .owner
+                    .as_ref()
+                    .map(|owner| owner.kind.to_string())
+                    .filter(|kind| history::is_word(kind)),
+                // What was not read may be attached.
+                attached: attached.unwrap_or(true),
+                shared: second == SecondWriter::AtTheDelete,
+                at,
+                trace,
+            };
+            Some((node, pod))
+        })
+        .into_group_map();
     let edit = |notes: &mut Notes| {
         for node in nodes(run) {
             if let Some(pods) = reaped.get(node.name.as_str()) {
@@ -114,8 +119,9 @@ pub async fn after(
                 }
             }
         }
-        let tainted = run.facts.known_nodes().filter(|node| node.out_of_service);
-        tainted
+        run.facts
+            .known_nodes()
+            .filter(|node| node.out_of_service)
             .filter(|node| node.is_machine_down())
             .for_each(|node| history::note_taint(notes, node, at));
         for (uid, node) in &run.history.tainted {

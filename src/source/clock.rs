@@ -32,11 +32,18 @@ impl<A: Api> Reader<'_, A> {
     /// renewed its lease, also by its own clock, and pods can start on one. If there is no Ready node to compare with, the
     /// clock is trusted. A moment that the user gave is not compared.
     pub(super) async fn ready_nodes(&self, rows: &[NodeRow], now: Timestamp) -> ReadyNodes {
-        let ready = rows.iter().filter(|row| row.is_ready);
-        let ready = ready.filter(|_| !self.about.at_given_time);
+        let ready = rows
+            .iter()
+            .filter(|row| row.is_ready)
+            .filter(|_| !self.about.at_given_time);
         // The first is one on which pods can start, to judge by its row, if there is such a node.
-        let open = ready.clone().find(|row| row.is_open).into_iter();
-        let ready = open.chain(ready).map(|row| &row.name).unique();
+        let ready = ready
+            .clone()
+            .find(|row| row.is_open)
+            .into_iter()
+            .chain(ready)
+            .map(|row| &row.name)
+            .unique();
         let is_recent = |at: Timestamp| now.duration_since(at) < MAX_RENEWAL_AGE;
         let (mut found, mut compared, mut unread) = (ReadyNodes::default(), 0, None);
         let (mut old, mut is_right) = (Vec::new(), false);

@@ -117,9 +117,10 @@ impl<'a, A: Api> Gathering<'a, A> {
                 status(&format!("{seen} pods looked at"));
             }
         };
-        let rows = api.rows(add_list).await;
-        let rows = rows.map_err(|failure| api.could_not("list pods", &failure));
-        let (_, (mut lists, seen)) = rows?;
+        let (_, (mut lists, seen)) = api
+            .rows(add_list)
+            .await
+            .map_err(|failure| api.could_not("list pods", &failure))?;
         status("");
         self.facts.pods_seen = Some(seen);
         // The row of a finished pod does not show whether the pod is Terminating.
@@ -148,8 +149,12 @@ impl<'a, A: Api> Gathering<'a, A> {
 
     /// Lists the known nodes that are NotReady.
     pub fn not_ready_nodes(&mut self) -> impl Iterator<Item = &mut NodeFacts> {
-        let nodes = self.facts.nodes.values_mut().flatten().flatten();
-        nodes.filter(|node| node.ready != Ready::True)
+        self.facts
+            .nodes
+            .values_mut()
+            .flatten()
+            .flatten()
+            .filter(|node| node.ready != Ready::True)
     }
 
     /// Ends gathering. `due` are the pods whose storage was read.
@@ -175,9 +180,12 @@ pub(super) async fn read_each<T: Ord, R>(
     read: impl AsyncFn(&T) -> R,
 ) -> BTreeMap<T, R> {
     let read = &read;
-    let reads = stream::iter(what).map(|it| async move {
-        let found = read(&it).await;
-        (it, found)
-    });
-    reads.buffer_unordered(MAX_IN_FLIGHT).collect().await
+    stream::iter(what)
+        .map(|it| async move {
+            let found = read(&it).await;
+            (it, found)
+        })
+        .buffer_unordered(MAX_IN_FLIGHT)
+        .collect()
+        .await
 }

@@ -77,29 +77,38 @@ async fn remembered(
     facts: &ClusterFacts,
     notes: &Notes,
 ) -> (Vec<RememberedNode>, BTreeMap<Uid, Option<NodeFacts>>) {
-    let kept = notes.iter().filter(|(_, noted)| noted.is_kept(facts.now));
-    let kept = kept.sorted_by_key(|(_, noted)| Reverse(noted.last_reap));
-    let kept = kept.take(MAX_NODES).collect_vec();
+    let kept = notes
+        .iter()
+        .filter(|(_, noted)| noted.is_kept(facts.now))
+        .sorted_by_key(|(_, noted)| Reverse(noted.last_reap))
+        .take(MAX_NODES)
+        .collect_vec();
     // A node that was not read yet was Ready. It is read for its boot ID, unless its return was told, and for its taint.
     let is_read = |noted: &Noted| noted.told.is_none() || noted.tainted.is_some();
-    let to_read = kept.iter().filter(|(_, noted)| is_read(noted));
-    let to_read = to_read.map(|(_, noted)| &noted.node);
-    let to_read = to_read.filter(|name| !facts.nodes.contains_key(*name));
+    let to_read = kept
+        .iter()
+        .filter(|(_, noted)| is_read(noted))
+        .map(|(_, noted)| &noted.node)
+        .filter(|name| !facts.nodes.contains_key(*name));
     let end = Instant::now() + TIME_LIMIT_OF_ALL;
     let read = read_each(to_read.unique(), async |name| {
-        let objects = in_time(end, reader.api.node(name)).await?;
-        let facts = objects.map(|it| it.into_facts(&reader.settings.policy));
-        facts.transpose().map_err(Unread)
-    });
-    let read = read.await;
+        in_time(end, reader.api.node(name))
+            .await?
+            .map(|it| it.into_facts(&reader.settings.policy))
+            .transpose()
+            .map_err(Unread)
+    })
+    .await;
     let node_of = |noted: &Noted| facts.nodes.get(&noted.node).or(read.get(&noted.node));
     let state = |uid: &Uid, noted: &Noted| -> Read<Return> {
         if let Some(told) = &noted.told {
             return Ok(told.clone());
         }
         let not_read = Err(Unread("it was not read".to_owned()));
-        let node = node_of(noted).unwrap_or(&not_read);
-        let node = node.as_ref().map_err(Unread::clone)?;
+        let node = node_of(noted)
+            .unwrap_or(&not_read)
+            .as_ref()
+            .map_err(Unread::clone)?;
         let ready = node.as_ref().filter(|node| node.ready == Ready::True);
         Ok(Return {
             state: node
@@ -108,28 +117,32 @@ async fn remembered(
             ready_since: ready.and_then(|node| node.ready_since),
         })
     };
-    let tainted = kept.iter().filter(|(_, noted)| noted.tainted.is_some());
-    let tainted = tainted.filter_map(|(uid, noted)| {
-        let node = node_of(noted)?.clone().ok()?;
-        Some(((*uid).clone(), node))
-    });
-    let tainted = tainted.collect();
-    let reaped = kept.into_iter().filter(|(_, noted)| !noted.only_tainted);
-    let nodes = reaped.map(|(uid, noted)| {
-        let state = state(uid, noted);
-        let mut noted = noted.clone();
-        noted.no_later_than(facts.now);
-        RememberedNode {
-            uid: uid.clone(),
-            noted,
-            unread: state.as_ref().err().map(ToString::to_string),
-            now: state.unwrap_or(Return {
-                state: NodeState::Unread,
-                ready_since: None,
-            }),
-            sets: Vec::new(),
-        }
-    });
+    let tainted = kept
+        .iter()
+        .filter(|(_, noted)| noted.tainted.is_some())
+        .filter_map(|(uid, noted)| {
+            let node = node_of(noted)?.clone().ok()?;
+            Some(((*uid).clone(), node))
+        })
+        .collect();
+    let nodes = kept
+        .into_iter()
+        .filter(|(_, noted)| !noted.only_tainted)
+        .map(|(uid, noted)| {
+            let state = state(uid, noted);
+            let mut noted = noted.clone();
+            noted.no_later_than(facts.now);
+            RememberedNode {
+                uid: uid.clone(),
+                noted,
+                unread: state.as_ref().err().map(ToString::to_string),
+                now: state.unwrap_or(Return {
+                    state: NodeState::Unread,
+                    ready_since: None,
+                }),
+                sets: Vec::new(),
+            }
+        });
     (nodes.collect(), tainted)
 }
 
@@ -139,15 +152,19 @@ async fn add_sets(reader: &Reader<'_, impl Api>, nodes: &mut [RememberedNode]) {
     let keys = nodes.iter().flat_map(pods_of_sets).map(|(key, _)| key);
     // The namespaces in turn, so that none takes the place of another.
     let keys = keys.unique().collect_vec();
-    let keys = in_turn(keys.iter().collect(), 0, |(namespace, _)| Some(namespace));
-    let keys = keys.into_iter().take(MAX_SETS).cloned();
+    let keys = in_turn(keys.iter().collect(), 0, |(namespace, _)| Some(namespace))
+        .into_iter()
+        .take(MAX_SETS)
+        .cloned();
     let end = Instant::now() + TIME_LIMIT_OF_ALL;
     let sets = read_each(keys, async |key @ (namespace, name)| {
         let read = reader.api.find::<RawStatefulSet>(namespace, name);
         let set = in_time(end, read).await.ok().flatten()?;
         let copies = set.copies()?;
-        let pods = pods[key].iter().filter(|_| copies.ready < copies.wanted);
-        let claims = pods.flat_map(|pod| set.claims_of(pod));
+        let claims = pods[key]
+            .iter()
+            .filter(|_| copies.ready < copies.wanted)
+            .flat_map(|pod| set.claims_of(pod));
         let mut volumes = Vec::new();
         for claim in claims.take(MAX_CLAIMS) {
             let read = reader.api.find::<RawClaim>(namespace, &claim);
@@ -155,19 +172,22 @@ async fn add_sets(reader: &Reader<'_, impl Api>, nodes: &mut [RememberedNode]) {
             volumes.extend(claim.and_then(|claim| claim.volume_name().map(str::to_owned)));
         }
         Some((copies, volumes))
-    });
-    let sets = sets.await;
+    })
+    .await;
     for node in nodes {
-        let its = pods_of_sets(node).map(|(key, _)| key).unique().sorted();
-        let its = its.map(|key| {
-            let (copies, volumes) = sets.get(&key).cloned().flatten().unzip();
-            RememberedSet {
-                copies,
-                volumes: volumes.unwrap_or_default(),
-                namespace: key.0,
-                name: key.1,
-            }
-        });
+        let its = pods_of_sets(node)
+            .map(|(key, _)| key)
+            .unique()
+            .sorted()
+            .map(|key| {
+                let (copies, volumes) = sets.get(&key).cloned().flatten().unzip();
+                RememberedSet {
+                    copies,
+                    volumes: volumes.unwrap_or_default(),
+                    namespace: key.0,
+                    name: key.1,
+                }
+            });
         node.sets = its.collect();
     }
 }

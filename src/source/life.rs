@@ -34,8 +34,11 @@ impl<A: Api> Gathering<'_, A> {
         let is_canonical = self.facts.known_nodes().any(|node| node.roles.canonical);
         if may_be_outage || !ready_nodes.room || is_canonical {
             let leaf = &reader.settings.policy.node_selectors;
-            let of_failed = self.facts.known_nodes().flat_map(|node| &node.labels);
-            let of_failed = of_failed.collect::<BTreeSet<_>>();
+            let of_failed = self
+                .facts
+                .known_nodes()
+                .flat_map(|node| &node.labels)
+                .collect::<BTreeSet<_>>();
             let add = |counts: &mut _, node: &RawNode| node.count(counts, leaf, &of_failed);
             let counts = reader.all("all nodes, for the limits", add).await;
             self.facts.node_counts = counts.map_or_else(NodeCounts::Unread, NodeCounts::Counted);
@@ -46,9 +49,13 @@ impl<A: Api> Gathering<'_, A> {
             drop(node.boot_id.take_if(is_shared));
         }
         let may_list_leases = !matches!(leases, Ok(None));
-        let k0s = leases.iter().flatten().flatten();
-        let k0s = k0s.filter(|(node, leases)| leases.iter().flatten().any(|it| it.is_of_k0s(node)));
-        let k0s = k0s.map(|(node, _)| node.clone()).collect();
+        let k0s = leases
+            .iter()
+            .flatten()
+            .flatten()
+            .filter(|(node, leases)| leases.iter().flatten().any(|it| it.is_of_k0s(node)))
+            .map(|(node, _)| node.clone())
+            .collect();
         self.note_quorums(&k0s);
         self.add_leases(&holders, leases);
         may_list_leases.then_some(OtherLeases { holders, at })
@@ -115,14 +122,18 @@ impl<A: Api> Gathering<'_, A> {
         let nodes = self.facts.known_nodes().filter(is_silent);
         // Static pods and Leases show a member of the control plane. On k3s and RKE2, which also run two servers with an SQL
         // database, only the role etcd shows that it carries the datastore.
-        let by_pods = nodes.clone().filter(|node| {
-            let StaticPods { etcd, api_server } = self.shows(&node.name);
-            (etcd || api_server || k0s.contains(&node.name)) && node.distribution.is_none()
-        });
-        let by_pods = by_pods.map(|node| node.name.clone());
-        let by_pods = by_pods.collect::<BTreeSet<_>>();
-        let of_canonical = nodes.filter(|node| node.roles.canonical);
-        let of_canonical = of_canonical.map(|node| node.name.clone()).collect_vec();
+        let by_pods = nodes
+            .clone()
+            .filter(|node| {
+                let StaticPods { etcd, api_server } = self.shows(&node.name);
+                (etcd || api_server || k0s.contains(&node.name)) && node.distribution.is_none()
+            })
+            .map(|node| node.name.clone())
+            .collect::<BTreeSet<_>>();
+        let of_canonical = nodes
+            .filter(|node| node.roles.canonical)
+            .map(|node| node.name.clone())
+            .collect_vec();
         let quorum = |of, is_member: &dyn Fn(&NodeRow) -> bool, has_etcd| {
             let members = self.rows.iter().filter(|row| is_member(row));
             let (ready, silent): (Vec<_>, Vec<_>) = members.partition(|row| row.is_ready);
@@ -160,8 +171,9 @@ impl<A: Api> Gathering<'_, A> {
                 Some(&of_etcd).filter(|_| node.roles.etcd),
                 Some(&of_control_plane).filter(|_| by_pods.contains(&node.name)),
                 of_canonical.as_ref().filter(|_| node.roles.canonical),
-            ];
-            let groups = groups.into_iter().flatten();
+            ]
+            .into_iter()
+            .flatten();
             let spare = |it: &&Arc<Quorum>| (2 * it.ready).cast_signed() - it.members.cast_signed();
             node.quorum = groups.min_by_key(spare).cloned();
         }

@@ -24,9 +24,12 @@ use crate::{
 impl<A: Api> Gathering<'_, A> {
     pub async fn read_pods(&mut self, asked: Option<PodFacts>) -> Result<()> {
         let reader = self.reader;
-        let not_ready = self.rows.iter().filter(|row| !row.is_ready);
-        let not_ready = not_ready.map(|row| row.name.clone());
-        let not_ready = not_ready.collect::<BTreeSet<_>>();
+        let not_ready = self
+            .rows
+            .iter()
+            .filter(|row| !row.is_ready)
+            .map(|row| row.name.clone())
+            .collect::<BTreeSet<_>>();
         let mut lists = BTreeSet::new();
         if self.of_all {
             lists = self.pod_lists().await?;
@@ -55,8 +58,10 @@ impl<A: Api> Gathering<'_, A> {
         let unread = nodes.iter().filter(|(_, node)| node.is_err());
         self.facts.unread_nodes = unread.map(|(name, _)| name.clone()).collect();
         self.facts.nodes = nodes;
-        let all = attachments.iter_mut().flat_map(BTreeMap::values_mut);
-        all.for_each(|of_node| of_node.sort());
+        attachments
+            .iter_mut()
+            .flat_map(BTreeMap::values_mut)
+            .for_each(|of_node| of_node.sort());
         self.facts.attachments = Attachments(attachments);
         let lists = lists.into_iter().map(|(list, pods)| Ok((list, pods?)));
         self.lists = lists.collect::<Result<PodLists>>()?;
@@ -66,8 +71,10 @@ impl<A: Api> Gathering<'_, A> {
         self.note_quorums(&BTreeSet::new());
         let others = self.pods.iter().filter_map(|pod| pod.node.clone());
         let tainted = self.rows.iter().filter(|row| row.is_out_of_service);
-        let others = others.chain(tainted.map(|row| row.name.clone())).unique();
-        let others = others.filter(|name| !self.facts.nodes.contains_key(name));
+        let others = others
+            .chain(tainted.map(|row| row.name.clone()))
+            .unique()
+            .filter(|name| !self.facts.nodes.contains_key(name));
         let others = read_each(others.collect_vec(), async |name| reader.node(name).await).await;
         self.facts.nodes.extend(others);
         if self.of_all {
@@ -95,12 +102,14 @@ impl<A: Api> Gathering<'_, A> {
                 && let Some(Ok(Some(node))) = self.facts.nodes.get_mut(name)
             {
                 let started = |namespace: &String| {
-                    let mut holders = pods.holders.iter();
-                    holders.any(|it| it.has_started && it.namespace == *namespace)
+                    pods.holders
+                        .iter()
+                        .any(|it| it.has_started && it.namespace == *namespace)
                 };
-                let programs = mem::take(&mut pods.programs).into_iter();
-                let programs = programs.filter(|(_, heard)| heard.is_believed(now));
-                let programs = programs.filter(|(namespace, _)| started(namespace));
+                let programs = mem::take(&mut pods.programs)
+                    .into_iter()
+                    .filter(|(_, heard)| heard.is_believed(now))
+                    .filter(|(namespace, _)| started(namespace));
                 node.hear(programs.map(|(_, heard)| heard));
             }
         }
@@ -119,11 +128,16 @@ impl<A: Api> Gathering<'_, A> {
             },
             ..pod
         };
-        let active = reader.within_budget("Active", &reader.active).into_iter();
-        let active = active.filter_map(|pod| Some((pod.node.clone()?, in_namespace(pod))));
+        let active = reader
+            .within_budget("Active", &reader.active)
+            .into_iter()
+            .filter_map(|pod| Some((pod.node.clone()?, in_namespace(pod))));
         self.facts.active = active.into_group_map().into_iter().collect();
-        let found = reader.within_budget("Terminating", &reader.terminating);
-        let mut found = found.into_iter().map(in_namespace).collect_vec();
+        let mut found = reader
+            .within_budget("Terminating", &reader.terminating)
+            .into_iter()
+            .map(in_namespace)
+            .collect_vec();
         found.extend(asked.map(in_namespace));
         found.retain(|pod| {
             let lacks = pod.lacks.as_ref();
@@ -164,8 +178,10 @@ impl<A: Api> Gathering<'_, A> {
 
     /// Notes that a file has no leases, if a verdict depends on them.
     fn note_missing_leases(&mut self) {
-        let nodes = self.pods.iter();
-        let mut nodes = nodes.filter_map(|pod| self.facts.known_node(pod));
+        let mut nodes = self
+            .pods
+            .iter()
+            .filter_map(|pod| self.facts.known_node(pod));
         if self.reader.about.lacks_leases && nodes.any(|node| node.ready != Ready::True) {
             self.reader.note(
                 LEASES_OF_FILE,

@@ -102,9 +102,11 @@ impl<'a, A: Api> Reader<'a, A> {
     /// Reads all objects of a kind, and collects them by `add`. Fails if any of them cannot be read, because it may be
     /// the one that matters.
     pub async fn all<T: Kind, C: Default>(&self, what: &str, add: impl Fn(&mut C, &T)) -> Read<C> {
-        let listed = self.api.each(Of::All, add).await;
-        let whole = listed.and_then(Listed::whole);
-        whole.map_err(|failure| self.failed(what, failure))
+        self.api
+            .each(Of::All, add)
+            .await
+            .and_then(Listed::whole)
+            .map_err(|failure| self.failed(what, failure))
     }
 
     /// Reads a node in full, with its own lease; `None` if the node does not exist.
@@ -116,11 +118,13 @@ impl<'a, A: Api> Reader<'a, A> {
         if let Err(unread) = &objects.lease {
             self.failed(format_args!("lease of {what}"), unread);
         }
-        let node = objects.into_facts(&self.settings.policy);
-        node.map(Some).map_err(|cause| {
-            self.note(what, &cause);
-            Unread(cause)
-        })
+        objects
+            .into_facts(&self.settings.policy)
+            .map(Some)
+            .map_err(|cause| {
+                self.note(what, &cause);
+                Unread(cause)
+            })
     }
 
     /// Reads a list of pods. Fails if this account may not list pods.
@@ -219,13 +223,14 @@ impl<'a, A: Api> Reader<'a, A> {
         };
         let volume = match claim.volume_name() {
             None => Ok(None),
-            Some(volume) => {
-                let found = self.api.find::<RawVolume>("", volume).await;
-                found.map_err(|failure| match failure {
+            Some(volume) => self
+                .api
+                .find::<RawVolume>("", volume)
+                .await
+                .map_err(|failure| match failure {
                     Failure::File(cause) => Unread(cause),
                     failure => Unread(format!("its volume {volume}: {failure}")),
-                })
-            }
+                }),
         };
         let found = claim.into_found(volume);
         if let ClaimState::Unread(unread) = &found.state {
@@ -244,21 +249,23 @@ impl<'a, A: Api> Reader<'a, A> {
             }
         };
         // Two nodes are enough, whatever could not be read.
-        let listed = self.api.each(Of::Nodes(&selector), add_real).await;
-        let nodes = listed.and_then(|it| {
-            if it.items.len() < 2 {
-                it.whole()
-            } else {
-                Ok(it.items)
-            }
-        });
-        nodes.map_err(|failure| match failure.code() {
-            // The API server refuses this selector every time, so no reading has failed.
-            Some(400) => failure.into(),
-            _ => self.failed(
-                format_args!("nodes that a volume allows ({selector})"),
-                failure,
-            ),
-        })
+        self.api
+            .each(Of::Nodes(&selector), add_real)
+            .await
+            .and_then(|it| {
+                if it.items.len() < 2 {
+                    it.whole()
+                } else {
+                    Ok(it.items)
+                }
+            })
+            .map_err(|failure| match failure.code() {
+                // The API server refuses this selector every time, so no reading has failed.
+                Some(400) => failure.into(),
+                _ => self.failed(
+                    format_args!("nodes that a volume allows ({selector})"),
+                    failure,
+                ),
+            })
     }
 }

@@ -268,12 +268,12 @@ impl Saved {
         let Some(node) = self.object::<RawNode>("", name) else {
             return false;
         };
-        let objects = NodeObjects {
+        let facts = NodeObjects {
             node: node.clone(),
             lease: Ok(self.object(RawLease::OF_NODES, name).cloned()),
             now: self.now,
-        };
-        let facts = objects.into_facts(policy);
+        }
+        .into_facts(policy);
         let lives = |node: NodeFacts| {
             node.ready == Ready::True || !node.signs_of_life(self.now, policy).is_empty()
         };
@@ -284,13 +284,16 @@ impl Saved {
     /// clocks: a few wrong clocks do not change the median. If two times are in the middle, it is
     /// the earlier one.
     fn renewed(&self) -> Option<Timestamp> {
-        let leases = self.all::<RawLease>().filter(|lease| lease.is_of_node());
-        let of_ready = leases.filter(|lease| {
-            let node = self.object::<RawNode>("", &lease.metadata.name);
-            node.is_some_and(|node| node.ready() == Ready::True)
-        });
-        let renewed = of_ready.filter_map(|lease| lease.renewal()?.renew_time);
-        let renewed = renewed.sorted().collect_vec();
+        let renewed = self
+            .all::<RawLease>()
+            .filter(|lease| lease.is_of_node())
+            .filter(|lease| {
+                let node = self.object::<RawNode>("", &lease.metadata.name);
+                node.is_some_and(|node| node.ready() == Ready::True)
+            })
+            .filter_map(|lease| lease.renewal()?.renew_time)
+            .sorted()
+            .collect_vec();
         renewed.get(renewed.len().saturating_sub(1) / 2).copied()
     }
 
@@ -383,29 +386,37 @@ impl Saved {
 
     /// Names the objects and kinds that could not be read. A history is none of them: the report says that by itself.
     fn errors(&self) -> BTreeSet<ReadError> {
-        let errors = self.malformed.iter();
-        let errors = errors.filter(|it| it.kind != RawConfigMap::KIND);
-        let errors = errors.map(|object| {
-            let name = full_name(&object.namespace, &object.name, "without a name");
-            ReadError {
-                what: format!("{} {name}", object.kind),
-                cause: object.cause.clone(),
-            }
-        });
-        let unread = self.manifest.iter().flat_map(|it| &it.unread);
-        let unread = unread.filter(|it| it.kind != RawConfigMap::KIND);
-        let unread = unread.map(|it| ReadError {
-            what: format!("all objects of the kind {}", it.kind),
-            cause: it.cause.clone(),
-        });
+        let errors = self
+            .malformed
+            .iter()
+            .filter(|it| it.kind != RawConfigMap::KIND)
+            .map(|object| {
+                let name = full_name(&object.namespace, &object.name, "without a name");
+                ReadError {
+                    what: format!("{} {name}", object.kind),
+                    cause: object.cause.clone(),
+                }
+            });
+        let unread = self
+            .manifest
+            .iter()
+            .flat_map(|it| &it.unread)
+            .filter(|it| it.kind != RawConfigMap::KIND)
+            .map(|it| ReadError {
+                what: format!("all objects of the kind {}", it.kind),
+                cause: it.cause.clone(),
+            });
         errors.chain(unread).collect()
     }
 
     fn object<T: Kind>(&self, namespace: &str, name: &str) -> Option<&T> {
-        let objects = self.objects.get(T::KIND)?;
-        let objects = objects.range([namespace, name, ""].map(str::to_owned)..);
-        let of_name = objects.take_while(|(key, _)| key[..2] == [namespace, name]);
-        of_name.last()?.1.downcast_ref()
+        self.objects
+            .get(T::KIND)?
+            .range([namespace, name, ""].map(str::to_owned)..)
+            .take_while(|(key, _)| key[..2] == [namespace, name])
+            .last()?
+            .1
+            .downcast_ref()
     }
 
     fn objects_of<T: Kind>(&mut self) -> &mut BTreeMap<ObjectKey, Box<dyn Any + Send>> {
@@ -413,23 +424,29 @@ impl Saved {
     }
 
     fn all_mut<T: Kind>(&mut self) -> impl Iterator<Item = &mut T> {
-        let objects = self.objects_of::<T>().values_mut();
-        objects.filter_map(|object| object.downcast_mut())
+        self.objects_of::<T>()
+            .values_mut()
+            .filter_map(|object| object.downcast_mut())
     }
 
     /// Lists all objects of a kind, ordered by namespace and name.
     fn all<T: Kind>(&self) -> impl Iterator<Item = &T> {
-        let objects = self.objects.get(T::KIND).into_iter();
-        let objects = objects.flat_map(BTreeMap::values);
-        objects.filter_map(|object| object.downcast_ref())
+        self.objects
+            .get(T::KIND)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .filter_map(|object| object.downcast_ref())
     }
 
     /// Lists the objects of the kind `K` of which `is` holds; none if that is not the kind asked for.
     fn all_of<T: Kind, K: Kind>(&self, is: impl Fn(&K) -> bool) -> Vec<&T> {
-        let objects = self.objects.get(K::KIND).into_iter();
-        let objects = objects.flat_map(BTreeMap::values);
-        let objects = objects.filter(|object| object.downcast_ref().is_some_and(&is));
-        objects.filter_map(|object| object.downcast_ref()).collect()
+        self.objects
+            .get(K::KIND)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .filter(|object| object.downcast_ref().is_some_and(&is))
+            .filter_map(|object| object.downcast_ref())
+            .collect()
     }
 
     /// Notes the pods of each node.
@@ -438,23 +455,30 @@ impl Saved {
         for (key, pod) in pods {
             let pod = pod.downcast_ref();
             if let Some(node) = pod.and_then(|pod: &RawPod| pod.facts.node.clone()) {
-                let of_node = self.pods_of_nodes.entry(node).or_default();
-                of_node.push(key.clone());
+                self.pods_of_nodes
+                    .entry(node)
+                    .or_default()
+                    .push(key.clone());
             }
         }
     }
 
     /// Lists the pods of a node, ordered by namespace and name, as objects of their kind.
     fn pods_of<T: Kind>(&self, node: &str) -> Vec<&T> {
-        let keys = self.pods_of_nodes.get(node).into_iter().flatten();
-        let pods = keys.filter_map(|key| self.objects.get(T::KIND)?.get(key));
+        let pods = self
+            .pods_of_nodes
+            .get(node)
+            .into_iter()
+            .flatten()
+            .filter_map(|key| self.objects.get(T::KIND)?.get(key));
         pods.filter_map(|pod| pod.downcast_ref()).collect()
     }
 
     /// Lists the objects of a kind that could not be read.
     fn malformed<T: Kind>(&self) -> impl Iterator<Item = &Malformed> {
-        let objects = self.malformed.iter();
-        objects.filter(|object| object.kind == T::KIND)
+        self.malformed
+            .iter()
+            .filter(|object| object.kind == T::KIND)
     }
 
     /// Reports whether objects of the kind were saved, readable or not.
@@ -634,6 +658,7 @@ fn list(text: &str) -> Option<RawList<'_>> {
 /// Parses an object; `None` if it is none. The parser alone would also read an array, as the fields
 /// in their order.
 fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
-    let object = text.starts_with('{').then(|| serde_json::from_str(text));
-    object?.ok()
+    text.starts_with('{')
+        .then(|| serde_json::from_str(text))?
+        .ok()
 }

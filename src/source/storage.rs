@@ -35,23 +35,26 @@ impl<A: Api> Gathering<'_, A> {
     pub async fn read_storage(&mut self) -> Vec<(PodFacts, Storage)> {
         let reader = self.reader;
         // Only the pod that `explain` asks about can lack a known node here.
-        let pods = std::mem::take(&mut self.pods);
-        let (mut due, kept) = pods.into_iter().partition::<Vec<_>, _>(|pod| {
-            let goes_on = self.is_asked(pod) || self.judged(pod).needs_storage();
-            goes_on && self.facts.known_node(pod).is_some()
-        });
+        let (mut due, kept) = std::mem::take(&mut self.pods)
+            .into_iter()
+            .partition::<Vec<_>, _>(|pod| {
+                let goes_on = self.is_asked(pod) || self.judged(pod).needs_storage();
+                goes_on && self.facts.known_node(pod).is_some()
+            });
         self.pods = kept;
         let claims = self.share_out_claims(&mut due);
         let claims = read_each(claims, async |(namespace, name)| {
             Arc::new(reader.claim(namespace, name).await)
-        });
-        let claims = claims.await;
+        })
+        .await;
         let attached = self.facts.attachments.attached();
-        let with_storage = due.into_iter().map(|pod| {
-            let storage = storage_of(&pod, &attached, &claims, reader.about.is_part);
-            (pod, storage)
-        });
-        let mut due = with_storage.collect_vec();
+        let mut due = due
+            .into_iter()
+            .map(|pod| {
+                let storage = storage_of(&pod, &attached, &claims, reader.about.is_part);
+                (pod, storage)
+            })
+            .collect_vec();
         self.read_nodes_and_drivers(&mut due).await;
         self.read_sets(&mut due).await;
         due
@@ -61,14 +64,17 @@ impl<A: Api> Gathering<'_, A> {
     /// not attach volumes.
     async fn read_nodes_and_drivers(&self, due: &mut [(PodFacts, Storage)]) {
         let reader = self.reader;
-        let mut all = due.iter();
-        let needs_drivers = all.any(|(pod, storage)| {
+        let needs_drivers = due.iter().any(|(pod, storage)| {
             self.judged(pod)
                 .stored(storage)
                 .is_some_and(|it| it.needs_drivers())
         });
-        let volumes = due.iter().flat_map(|(_, storage)| storage.volumes());
-        let asked = volumes.flat_map(terms).cloned().collect::<BTreeSet<_>>();
+        let asked = due
+            .iter()
+            .flat_map(|(_, storage)| storage.volumes())
+            .flat_map(terms)
+            .cloned()
+            .collect::<BTreeSet<_>>();
         let (nodes, detached) = tokio::join!(
             read_each(asked, async |term| reader.nodes_for(term).await),
             async {
@@ -103,26 +109,38 @@ impl<A: Api> Gathering<'_, A> {
                 .stored(storage)
                 .is_some_and(|it| it.needs_set())
         };
-        let needed = due.iter().filter(needs_set);
-        let needed = needed.filter_map(|(pod, _)| set_of(pod));
-        let needed = needed.collect::<BTreeSet<_>>();
-        let others = due.iter().map(|(pod, _)| pod).chain(&self.pods);
-        let others = others.filter_map(set_of).unique();
+        let needed = due
+            .iter()
+            .filter(needs_set)
+            .filter_map(|(pod, _)| set_of(pod))
+            .collect::<BTreeSet<_>>();
+        let others = due
+            .iter()
+            .map(|(pod, _)| pod)
+            .chain(&self.pods)
+            .filter_map(set_of)
+            .unique();
         let mut counted = BTreeMap::<_, usize>::new();
         let others = others.filter(|(namespace, _)| {
             let count = counted.entry(namespace.clone()).or_default();
             *count += 1;
             *count <= MAX_SETS_COUNTED
         });
-        let sets = needed.iter().cloned().chain(others);
-        let sets = sets.collect::<BTreeSet<_>>();
+        let sets = needed
+            .iter()
+            .cloned()
+            .chain(others)
+            .collect::<BTreeSet<_>>();
         let sets = read_each(sets, async |(namespace, name)| {
-            let set = reader.api.find::<RawStatefulSet>(namespace, name).await;
-            let mut set = set.map_err(Unread::from)?;
+            let mut set = reader
+                .api
+                .find::<RawStatefulSet>(namespace, name)
+                .await
+                .map_err(Unread::from)?;
             set.iter_mut().for_each(RawStatefulSet::drop_unused);
             Ok(set)
-        });
-        let sets = sets.await;
+        })
+        .await;
         let pods = due.iter_mut().map(|(pod, _)| pod);
         for pod in pods.chain(&mut self.pods) {
             let set = set_of(pod).and_then(|key| sets.get(&key)?.as_ref().ok()?.as_ref());
@@ -214,8 +232,9 @@ fn storage_of(
                 Err(Unread("the CSI drivers were not read".to_owned()))
             }
         });
-        let not_let_go = disk.filter(|volume| volume.is_named_disk);
-        let not_let_go = not_let_go.and_then(attached);
+        let not_let_go = disk
+            .filter(|volume| volume.is_named_disk)
+            .and_then(attached);
         ClaimFacts {
             named: named.clone(),
             templated: false,

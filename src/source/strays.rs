@@ -23,8 +23,10 @@ impl<A: Api> Gathering<'_, A> {
     pub async fn find_strays(&mut self) {
         let (reader, rows, terminating) = (self.reader, &self.rows, &self.pods);
         let facts = &mut self.facts;
-        let nodes = rows.iter().map(|row| (&row.name, row.is_ready));
-        let nodes = nodes.collect::<BTreeMap<_, _>>();
+        let nodes = rows
+            .iter()
+            .map(|row| (&row.name, row.is_ready))
+            .collect::<BTreeMap<_, _>>();
         if reader.about.is_file {
             let add_owned = |owned: &mut Vec<_>, pod: &RawPod| {
                 let pod = Some(&pod.facts).filter(|pod| pod.is_active() && pod.made_by("Pod", ""));
@@ -48,9 +50,10 @@ impl<A: Api> Gathering<'_, A> {
         let more = waiting.len().saturating_sub(MAX_WAITING);
         facts.more_waiting = over.into_iter().map(|(_, count)| count).sum::<usize>() + more;
         waiting.truncate(MAX_WAITING);
-        let overdue = terminating.iter();
-        let overdue = overdue.filter(|pod| pod.deletion_deadline() < facts.now);
-        let overdue = overdue.collect::<Vec<_>>();
+        let overdue = terminating
+            .iter()
+            .filter(|pod| pod.deletion_deadline() < facts.now)
+            .collect::<Vec<_>>();
         let found = read_each(0..waiting.len(), async |place| {
             waits_for(reader, rows, &facts.attachments, &overdue, &waiting[*place]).await
         });
@@ -59,13 +62,19 @@ impl<A: Api> Gathering<'_, A> {
             WaitsFor::Attachment { node, .. } => !is_ready(rows, node),
             WaitsFor::Pod { .. } | WaitsFor::Nodes { .. } => true,
         };
-        let found = found.await.into_values().flatten().filter(is_stray);
-        let found = found.collect::<Vec<_>>();
-        let named = found.iter().filter_map(|it| match &it.waits_for {
-            WaitsFor::Attachment { attachment, .. } => Some(attachment),
-            WaitsFor::Pod { .. } | WaitsFor::Nodes { .. } => None,
-        });
-        let named = named.collect::<BTreeSet<_>>();
+        let found = found
+            .await
+            .into_values()
+            .flatten()
+            .filter(is_stray)
+            .collect::<Vec<_>>();
+        let named = found
+            .iter()
+            .filter_map(|it| match &it.waits_for {
+                WaitsFor::Attachment { attachment, .. } => Some(attachment),
+                WaitsFor::Pod { .. } | WaitsFor::Nodes { .. } => None,
+            })
+            .collect::<BTreeSet<_>>();
         for (node, attachments) in facts.attachments.0.iter().flatten() {
             let is_gone = !nodes.contains_key(node);
             let strays = attachments
@@ -110,8 +119,10 @@ pub async fn waits_for(
             Some(WaitsFor::Pod { name, node })
         });
         let attached = attachments.0.iter().flatten().find_map(|(node, all)| {
-            let mut all = all.iter().filter(|_| is_elsewhere(node));
-            let it = all.find(|it| it.volume.as_ref() == Some(&volume.name))?;
+            let it = all
+                .iter()
+                .filter(|_| is_elsewhere(node))
+                .find(|it| it.volume.as_ref() == Some(&volume.name))?;
             let (attachment, node) = (it.name.clone(), node.clone());
             Some(WaitsFor::Attachment { attachment, node })
         });
@@ -125,8 +136,8 @@ pub async fn waits_for(
         };
         let found = match found {
             None if pod.node.is_none() => {
-                let nodes = read_each(terms(volume), async |term| reader.nodes_for(term).await);
-                let nodes = nodes.await;
+                let nodes =
+                    read_each(terms(volume), async |term| reader.nodes_for(term).await).await;
                 // Of more than one node, only two are named.
                 let is_known =
                     |found: &Result<Vec<_>, _>| found.as_ref().is_ok_and(|names| names.len() < 2);

@@ -106,8 +106,10 @@ fn failure_text(failure: &Failure) -> String {
 /// Lists the pods that need you, also while the breaker holds the plan: such a run may end with
 /// exit code 0, so nothing else may say that these pods are down.
 fn manual<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a Judged> {
-    let pods = run.plan.pods.iter();
-    pods.filter(|judged| judged.verdict() == Verdict::Manual)
+    run.plan
+        .pods
+        .iter()
+        .filter(|judged| judged.verdict() == Verdict::Manual)
 }
 
 /// Makes all Events of a run. They are not held, because there is one for each pod that needs you.
@@ -192,22 +194,25 @@ fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
     let codes = [ReasonCode::Stuck.as_str(), OutcomeCode::Deleted.as_str()];
     let is_deleted = |pod: &&PodFacts| run.outcomes.get(&pod.uid) == Some(&Outcome::Deleted);
     let pods = run.plan.pods.iter().map(|judged| &judged.pod);
-    let on_nodes = pods
-        .filter(is_deleted)
-        .filter_map(|pod| Some((pod.node.as_deref()?, pod)));
-    let of_owners = on_nodes.into_group_map_by(|(node, pod)| {
-        let owner = pod.controller.as_ref();
-        let uid = owner.map_or(&pod.uid, |it| &it.uid).as_str();
-        (*node, pod.namespace.as_str(), uid)
-    });
-    let of_owners = of_owners.into_iter().sorted_by_key(|(owner, _)| *owner);
-    let of_owners = of_owners.map(|((node, ..), pods)| {
-        let pods = pods.into_iter().map(|(_, pod)| pod).collect_vec();
-        let owner = owner_reference(pods[0]);
-        let note = fit(&owner_note(node, &owner, &pods), "");
-        event(None, codes, (owner, node_reference(run, node)), note)
-    });
-    of_owners.collect()
+    pods.filter(is_deleted)
+        .filter_map(|pod| Some((pod.node.as_deref()?, pod)))
+        .into_group_map_by(|(node, pod)| {
+            let uid = pod
+                .controller
+                .as_ref()
+                .map_or(&pod.uid, |it| &it.uid)
+                .as_str();
+            (*node, pod.namespace.as_str(), uid)
+        })
+        .into_iter()
+        .sorted_by_key(|(owner, _)| *owner)
+        .map(|((node, ..), pods)| {
+            let pods = pods.into_iter().map(|(_, pod)| pod).collect_vec();
+            let owner = owner_reference(pods[0]);
+            let note = fit(&owner_note(node, &owner, &pods), "");
+            event(None, codes, (owner, node_reference(run, node)), note)
+        })
+        .collect()
 }
 
 fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
@@ -217,8 +222,10 @@ fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
         let node = pod.node.as_deref();
         let node = node.and_then(|node| node_reference(run, node));
         let note = manual_note(pod, &judged.reason);
-        let known = run.facts.known_node(pod);
-        let since = known.and_then(|node| node.not_ready_since(run.facts.now));
+        let since = run
+            .facts
+            .known_node(pod)
+            .and_then(|node| node.not_ready_since(run.facts.now));
         let name = name_of(&pod.uid, codes[0], since);
         event(Some(name), codes, (pod_reference(pod), node), note)
     })
@@ -227,20 +234,21 @@ fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
 /// Returns one Event for each node whose machine has to be looked at.
 fn looks(run: &RunRecord<'_>) -> Vec<Event> {
     let codes = ["look-at-machine", Verdict::Manual.as_str()];
-    let to_look_at = run.to_look_at().into_iter();
-    let events = to_look_at.filter_map(|(name, what)| {
-        let node = run.facts.known(&name)?;
-        let since = node.not_ready_since(run.facts.now);
-        let of_outage = name_of(&node.uid, codes[0], since);
-        let object = (node_reference(run, &name)?, None);
-        Some(event(
-            Some(of_outage),
-            codes,
-            object,
-            fit(&what, SEE_REPORT),
-        ))
-    });
-    events.collect()
+    run.to_look_at()
+        .into_iter()
+        .filter_map(|(name, what)| {
+            let node = run.facts.known(&name)?;
+            let since = node.not_ready_since(run.facts.now);
+            let of_outage = name_of(&node.uid, codes[0], since);
+            let object = (node_reference(run, &name)?, None);
+            Some(event(
+                Some(of_outage),
+                codes,
+                object,
+                fit(&what, SEE_REPORT),
+            ))
+        })
+        .collect()
 }
 
 /// Returns one Event for each node whose return needs you.
@@ -269,11 +277,12 @@ fn return_note(RememberedNode { noted, now, .. }: &RememberedNode) -> String {
 
 /// Spells a code of the report as in Events: `local-volume` becomes `LocalVolume`.
 fn camel_case(code: &str) -> String {
-    let words = code.split('-').map(|word| {
-        let (first, rest) = word.split_at(1);
-        first.to_ascii_uppercase() + rest
-    });
-    words.collect()
+    code.split('-')
+        .map(|word| {
+            let (first, rest) = word.split_at(1);
+            first.to_ascii_uppercase() + rest
+        })
+        .collect()
 }
 
 fn owner_note(node: &str, owner: &ObjectReference, pods: &[&PodFacts]) -> String {
@@ -328,8 +337,9 @@ fn told(reason: &Reason, namespace: &str) -> String {
 /// Reports whether a sign of life names an object of another namespace: it has the namespace before the name, and a slash
 /// between them.
 fn names_others(what: &str, namespace: &str) -> bool {
-    let mut words = what.split(' ').filter_map(|word| word.split_once('/'));
-    words.any(|(of, _)| of != namespace)
+    what.split(' ')
+        .filter_map(|word| word.split_once('/'))
+        .any(|(of, _)| of != namespace)
 }
 
 /// Joins `head` and `tail`, with control characters replaced, and shortens `head` so that both fit
