@@ -64,7 +64,7 @@ impl Shared for RawLease {
         cut(&mut self.spec.holder_identity);
         self.metadata.keep(&[IDENTITY.0, HOSTNAME], &[]);
         self.metadata.strip(&[RENEWED.to_owned()]);
-        (self.metadata.finalizers, self.metadata.owner_references) = Default::default();
+        self.metadata.drop_finalizers_and_owners();
     }
 }
 
@@ -88,7 +88,7 @@ impl RawLease {
     pub fn drop_unused(&mut self) {
         cut(&mut self.spec.holder_identity);
         self.metadata.keep(&[IDENTITY.0, HOSTNAME], &[]);
-        (self.metadata.finalizers, self.metadata.owner_references) = Default::default();
+        self.metadata.drop_finalizers_and_owners();
         self.metadata.keep_newest(RENEWED);
     }
 
@@ -133,7 +133,7 @@ impl RawLease {
         let (by, what) = if self.is_of_api_server() {
             (SignBy::ApiServer, None)
         } else {
-            let holder = Foreign::<60>::from(self.spec.holder_identity.as_str());
+            let holder = Foreign::<60>::from(&self.spec.holder_identity);
             let what = format!("Lease {namespace}/{name}, held by {holder}");
             (SignBy::OtherLease, Some(what))
         };
@@ -359,7 +359,6 @@ impl Holders {
     /// Adds the heartbeats that the other Leases of a node show, as known at `now`. Some of `leases`
     /// may speak for other nodes.
     pub fn hear(&self, node: &mut NodeFacts, leases: Read<Option<Vec<RawLease>>>, now: Timestamp) {
-        let own = |lease: &RawLease| self.of(lease).contains(node.name.as_str());
         let heard = match leases {
             Err(unread) => {
                 node.lists_leases = Err(unread);
@@ -369,16 +368,15 @@ impl Holders {
             // fail.
             Ok(None) => {
                 let what = "perhaps one of the Leases that name it, which are too many to read";
-                let heard = Heartbeat {
+                vec![Heartbeat {
                     by: SignBy::OtherLease,
                     at: now,
                     what: Some(what.to_owned()),
-                };
-                vec![heard]
+                }]
             }
             Ok(Some(leases)) => leases
                 .iter()
-                .filter(|lease| own(lease))
+                .filter(|lease| self.of(lease).contains(node.name.as_str()))
                 .filter_map(|lease| lease.heard_of_holder(now))
                 .collect(),
         };

@@ -194,12 +194,6 @@ impl<'de> Deserialize<'de> for Owners {
     }
 }
 
-impl OwnerReference {
-    pub fn texts(&self) -> [&str; 4] {
-        [&self.api_version, &self.kind, &self.name, &self.uid]
-    }
-}
-
 impl Condition {
     /// Returns the time since which the condition has its status. Any controller may write a condition,
     /// and the API server accepts a year beyond the range of [`Timestamp`]: that is no time, so that it
@@ -230,10 +224,9 @@ impl Meta {
         self.annotations.retain(|key, _| of(annotations, key));
     }
 
-    pub(super) fn drop_relations(&mut self) {
+    pub(super) fn drop_finalizers_and_owners(&mut self) {
         self.finalizers = Finalizers::default();
         self.owner_references = Owners::default();
-        self.managed_fields.clear();
     }
 
     /// Keeps of the stamps only the newest one for the field.
@@ -291,11 +284,7 @@ impl Meta {
     }
 
     pub fn finalizers(&self) -> Vec<Foreign> {
-        self.finalizers
-            .iter()
-            .map(String::as_str)
-            .map(Foreign::from)
-            .collect()
+        self.finalizers.iter().map(Foreign::from).collect()
     }
 
     /// Returns the managers that set the finalizers, by finalizer.

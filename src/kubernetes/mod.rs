@@ -144,7 +144,8 @@ pub trait Shared: Kind + Serialize {
 impl Shared for RawNamespace {
     fn strip(&mut self, _: &NodeSelectors) {
         self.metadata.keep(&[SKIP], &[SKIP]);
-        self.metadata.drop_relations();
+        self.metadata.drop_finalizers_and_owners();
+        self.metadata.managed_fields.clear();
         self.metadata.strip(&[]);
     }
 }
@@ -153,7 +154,8 @@ impl Shared for RawConfigMap {
     /// Keeps what runs noted of nodes.
     fn strip(&mut self, _: &NodeSelectors) {
         self.metadata.keep(&[], &[]);
-        self.metadata.drop_relations();
+        self.metadata.drop_finalizers_and_owners();
+        self.metadata.managed_fields.clear();
         self.data = history::shared(&self.data);
     }
 }
@@ -219,19 +221,13 @@ where
 const MAX_ITEMS_READ: usize = 256;
 
 /// A list of which at most so many items are read, and one more to show that there are too many.
-#[derive(Debug, Clone, PartialEq, Deref, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deref, Serialize)]
 pub struct Items<T>(Vec<T>);
 
 impl<T> Items<T> {
     /// Reports whether there are more items than are read.
     fn are_cut(&self) -> bool {
         self.len() > MAX_ITEMS_READ
-    }
-}
-
-impl<T> Default for Items<T> {
-    fn default() -> Self {
-        Self(Vec::new())
     }
 }
 

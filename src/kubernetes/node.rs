@@ -140,7 +140,7 @@ impl Shared for RawNode {
         }
         let heartbeats = || PROBLEMS.split(' ').chain(MONITORED.split(' '));
         metadata.strip(&heartbeats().map(owned_heartbeat).collect_vec());
-        (metadata.finalizers, metadata.owner_references) = Default::default();
+        metadata.drop_finalizers_and_owners();
         status.addresses.retain(|it| it.kind == INTERNAL);
         status.conditions.retain_mut(|it| {
             if it.kind == "Ready" {
@@ -205,13 +205,12 @@ impl RawNode {
     }
 
     pub fn roles(&self) -> Roles {
-        let labels = self.metadata.labels.iter();
-        let roles = labels.filter_map(|(key, value)| match key.as_str() {
+        let labels = &self.metadata.labels;
+        let named = labels.iter().filter_map(|(key, value)| match key.as_str() {
             "kubernetes.io/role" => Some(value.as_str()),
             key => key.strip_prefix(ROLE),
         });
-        let roles = roles_named(roles);
-        let labels = &self.metadata.labels;
+        let roles = roles_named(named);
         let is_k8sd = labels.get(K8SD.0).is_some_and(|role| role == K8SD.1);
         let canonical = is_k8sd || labels.contains_key(MICROK8S);
         Roles {
@@ -457,15 +456,6 @@ impl RawNode {
         (said, taints.filter_map(|taint| taint.time_added).max())
     }
 
-    fn address(&self) -> Option<Foreign> {
-        let internal = self
-            .status
-            .addresses
-            .iter()
-            .find(|it| it.kind == INTERNAL)?;
-        given(internal.address.clone()).map(Foreign::from)
-    }
-
     /// Returns the zone that the node's labels name; `None` if they name neither region nor zone.
     fn zone(&self) -> Option<Zone> {
         let labels = &self.metadata.labels;
@@ -532,8 +522,6 @@ impl NodeObjects {
             lease: own,
             now,
         } = self;
-        let name = required(&node.metadata.name, "metadata.name")?;
-        let hostname = node.metadata.labels.get(HOSTNAME).cloned();
         let lease = own.as_ref().ok().and_then(Option::as_ref);
         let heard = lease
             .and_then(|lease| lease.heard_of_kubelet(now))
@@ -544,20 +532,25 @@ impl NodeObjects {
         let machine = provider.rsplit('/').next().unwrap_or_default();
         let (ready_since, tainted_since) = node.transitions();
         let ready_condition = node.ready_condition();
+        let mut addresses = node.status.addresses.iter();
+        let internal = addresses.find(|it| it.kind == INTERNAL);
         let mut facts = NodeFacts {
+            name: required(&node.metadata.name, "metadata.name")?,
             uid: required(&node.metadata.uid, "metadata.uid")?,
             labels: node.metadata.labels.clone(),
             boot_id: given(node.status.node_info.boot_id.clone()),
             machine_id: given(node.status.node_info.machine_id.clone()),
             system_uuid: given(node.status.node_info.system_uuid.clone()),
-            address: node.address(),
+            address: internal
+                .and_then(|it| given(it.address.clone()))
+                .map(Foreign::from),
             machine: given(machine.to_owned()).map(Foreign::from),
             ready: node.ready(),
             ready_reason: ready_condition.and_then(|it| given(it.reason.clone())),
             kubelet_says: ready_condition.and_then(|it| Some(kubelet_says(&it.message)?.1)),
             ready_since,
             tainted_since,
-            hostname,
+            hostname: node.metadata.labels.get(HOSTNAME).cloned(),
             zone: node.zone(),
             heard: Vec::new(),
             renewed: lease.and_then(RawLease::renewal),
@@ -572,7 +565,6 @@ impl NodeObjects {
             distribution: distribution(&node.status.node_info.kubelet_version),
             open: node.room().is_some_and(|closed_by| closed_by.is_empty()),
             opted_out: node.metadata.opted_out(),
-            name,
         };
         facts.hear(heard);
         Ok(facts)
@@ -625,10 +617,9 @@ fn ends(provider: &str) -> String {
 
 /// Returns the distribution that the version of a kubelet names, such as `v1.34.1+k3s1`.
 fn distribution(version: &str) -> Option<Distribution> {
-    let named = [("+k3s", Distribution::K3s), ("+rke2", Distribution::Rke2)]
+    [("+k3s", Distribution::K3s), ("+rke2", Distribution::Rke2)]
         .into_iter()
-        .find(|(name, _)| version.contains(name))?;
-    Some(named.1)
+        .find_map(|(name, its)| version.contains(name).then_some(its))
 }
 
 /// Returns the name of a condition's heartbeat in `managedFields`, as a JSON pointer.

@@ -283,18 +283,18 @@ impl Status {
 
     /// Counts the containers by their states.
     fn containers(&self) -> Containers {
-        let (init, all) = (&self.init_container_statuses, &self.container_statuses);
+        let states = self.container_statuses.iter().map(|it| &it.state);
+        let of_init = self.init_container_statuses.iter().map(|it| &it.state);
         // A sidecar is an init container that runs on.
-        let with_sidecars = init.iter().chain(all).map(|it| &it.state);
-        let states = || all.iter().map(|it| &it.state);
+        let with_sidecars = of_init.chain(states.clone());
         let ended = with_sidecars
             .clone()
             .filter_map(|it| it.terminated.as_ref());
         Containers {
             ended_at: ended.filter_map(|it| it.finished_at).max(),
             running: with_sidecars.filter(|it| it.running.is_some()).count(),
-            terminated: states().filter(|it| it.terminated.is_some()).count(),
-            waiting: states().filter(|it| it.waiting.is_some()).count(),
+            terminated: states.clone().filter(|it| it.terminated.is_some()).count(),
+            waiting: states.filter(|it| it.waiting.is_some()).count(),
         }
     }
 }
@@ -309,9 +309,17 @@ impl From<&OwnerReference> for Owner {
 }
 
 impl WholePod {
-    /// Lists the PVCs that the pod uses, each an error if its name is missing.
-    fn claims(&self) -> impl Iterator<Item = Result<ClaimName, String>> {
-        self.spec.volumes.iter().filter_map(|volume| {
+    /// Returns the PVCs that the pod uses, if there are not too many to keep, and says which field is missing in a volume.
+    fn claim_names(&self) -> (Read<Vec<ClaimName>>, Option<String>) {
+        let volumes = &self.spec.volumes;
+        let uses = volumes.iter().filter(|it| it.uses_claim());
+        if volumes.are_cut() || uses.count() > MAX_CLAIMS_PER_POD {
+            let why = format!(
+                "it uses more than {MAX_CLAIMS_PER_POD} PVCs, and no more of a pod are looked up"
+            );
+            return (Err(Unread(why)), None);
+        }
+        let named = volumes.iter().filter_map(|volume| {
             let claim = volume.persistent_volume_claim.as_ref();
             let named = if let Some(claim) = claim {
                 let mut named = claim.claim_name.clone();
@@ -328,12 +336,8 @@ impl WholePod {
                 ephemeral: claim.is_none(),
                 read_only: claim.is_some_and(|claim| claim.read_only),
             }))
-        })
-    }
-
-    /// Lists the PVCs that the pod uses, and says which field is missing in a volume.
-    fn readable_claims(&self) -> (Vec<ClaimName>, Option<String>) {
-        let (mut claims, missing): (Vec<_>, Vec<_>) = self.claims().partition_result();
+        });
+        let (mut claims, missing): (Vec<_>, Vec<_>) = named.partition_result();
         // If the pod names one PVC in several ways, the PVC is not treated as ephemeral, nor as read-only.
         claims.sort_unstable();
         claims.dedup_by(|more, kept| {
@@ -341,7 +345,7 @@ impl WholePod {
             kept.read_only &= !is_same || more.read_only;
             is_same
         });
-        (claims, missing.into_iter().next())
+        (Ok(claims), missing.into_iter().next())
     }
 
     /// Lists the paths of the node, apart from those of its system, that a container of the pod may
@@ -447,19 +451,6 @@ impl WholePod {
             Some(format!("its volume {name} is {}", volume.disk()?))
         })
     }
-    /// Returns the PVCs that the pod uses, if there are not too many to keep, and says which field is missing in a volume.
-    fn claim_names(&self) -> (Read<Vec<ClaimName>>, Option<String>) {
-        let volumes = &self.spec.volumes;
-        let uses = volumes.iter().filter(|it| it.uses_claim());
-        if volumes.are_cut() || uses.count() > MAX_CLAIMS_PER_POD {
-            let why = format!(
-                "it uses more than {MAX_CLAIMS_PER_POD} PVCs, and no more of a pod are looked up"
-            );
-            return (Err(Unread(why)), None);
-        }
-        let (claims, missing) = self.readable_claims();
-        (Ok(claims), missing)
-    }
 
     /// Returns what the pod shows of the API server's datastore: it is the mirror of a static pod of etcd, as kubeadm, kops
     /// and `OpenShift` make it, or of an API server. Nobody else may write to these namespaces.
@@ -475,13 +466,9 @@ impl WholePod {
 
     /// Returns the last heartbeat of a program that runs in the pod.
     fn heard(&self) -> Option<Heartbeat> {
-        let Meta {
-            namespace,
-            name,
-            managed_fields,
-            ..
-        } = &self.metadata;
-        let (at, program) = managed_fields
+        let its = &self.metadata;
+        let (at, program) = its
+            .managed_fields
             .iter()
             .filter(|it| is_program(it))
             .filter_map(|it| Some((it.time()?, &it.manager)))
@@ -489,7 +476,7 @@ impl WholePod {
         Some(Heartbeat {
             by: SignBy::Program,
             at,
-            what: Some(format!("{program} in pod {namespace}/{name}")),
+            what: Some(format!("{program} in pod {}/{}", its.namespace, its.name)),
         })
     }
 
@@ -552,7 +539,6 @@ impl WholePod {
             .as_ref()
             .is_some_and(|its| its.group() == LONGHORN);
         let (claim_names, missing) = self.claim_names();
-        let note = metadata.annotations.get(AFTER_REAP);
         PodFacts {
             name: metadata.name.clone(),
             namespace: metadata.namespace.clone(),
@@ -570,7 +556,7 @@ impl WholePod {
             mirror: self.mirror(),
             opted_out: metadata.opted_out(),
             in_namespace: Err(Unread("it was not looked up".to_owned())),
-            after_reap: note.map(|note| note.as_str().into()),
+            after_reap: metadata.annotations.get(AFTER_REAP).map(Foreign::from),
             own_disk: self.own_disk(),
             bound: self.names_its_node() || is_of_longhorn,
             host_paths: self.host_paths(),
@@ -631,7 +617,11 @@ impl WholePod {
         ];
         let claims = facts.claim_names.iter().flatten();
         texts.extend(claims.map(|it| it.name.as_str()));
-        texts.extend(owner_references.iter().flat_map(OwnerReference::texts));
+        texts.extend(
+            owner_references
+                .iter()
+                .flat_map(|it| [&*it.api_version, &it.kind, &it.name, &it.uid]),
+        );
         for (key, value) in labels.iter().chain(annotations) {
             texts.extend([key.as_str(), value]);
         }
@@ -695,14 +685,9 @@ impl From<WholePod> for RawPod {
     fn from(mut pod: WholePod) -> Self {
         let (has_started, shows) = (pod.status.has_started(), pod.shows());
         pod.metadata.keep(&LABELS, &ANNOTATIONS);
-        let Meta {
-            labels,
-            annotations,
-            ..
-        } = &mut pod.metadata;
+        let labels = pod.metadata.labels.values_mut();
         labels
-            .values_mut()
-            .chain(annotations.values_mut())
+            .chain(pod.metadata.annotations.values_mut())
             .for_each(cut);
         let mut facts = pod.facts();
         // The newest stamp of all tells when a file was saved.

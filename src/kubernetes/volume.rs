@@ -17,6 +17,8 @@ use crate::{
     words::name,
 };
 
+/// The access mode of a volume that one pod at a time uses.
+const OF_ONE_POD: &str = "ReadWriteOncePod";
 /// The mode of a volume without a file system.
 const BLOCK: &str = "Block";
 /// The prefix of the finalizer by which the external-attacher keeps a `VolumeAttachment` until the storage
@@ -182,7 +184,6 @@ impl RawClaim {
         } = self;
         let mut finalizers = metadata.finalizers();
         finalizers.retain(|name| &**name != PVC_PROTECTION);
-        let deletion = metadata.deletion_timestamp;
         let missing = given(name(spec.volume_name.clone()));
         // Its author may name any volume in a PVC that is not bound yet.
         let is_bound = !["Lost", "Pending"].contains(&status.phase.as_str());
@@ -218,7 +219,7 @@ impl RawClaim {
             finalizers,
             owner: metadata.owner_references.first().map(Owner::from),
             owners,
-            deletion,
+            deletion: metadata.deletion_timestamp,
             state,
         }
     }
@@ -246,9 +247,8 @@ impl RawVolume {
             access_modes,
             ..
         } = &self.spec;
-        let of_one_pod = |modes: &[String]| modes.iter().any(|mode| mode == "ReadWriteOncePod");
         let is_disk = volume_mode == BLOCK
-            || (of_one_pod(modes) || of_one_pod(access_modes)) && !csi.is_of_cluster()
+            || (has(modes, OF_ONE_POD) || has(access_modes, OF_ONE_POD)) && !csi.is_of_cluster()
             || csi.is_of_one_machine() && !is_of_many(modes)
             || csi.names_a_disk();
         let only_read = access_modes.iter().all(|mode| mode == "ReadOnlyMany");
@@ -273,12 +273,11 @@ impl RawVolume {
             let is_shared = |it: &NetworkDisk| is_of_many(modes) && is_of_cluster(&it.fs_type);
             disk.as_ref().is_some_and(|it| !is_shared(it))
         };
-        let has = |wanted: &str| modes.iter().any(|mode| mode == wanted);
         VolumeFacts {
             shared_disk: claim.volume_mode == BLOCK && is_shared,
-            sharing: if has("ReadWriteOncePod") {
+            sharing: if has(modes, OF_ONE_POD) {
                 Sharing::OnePod
-            } else if has("ReadWriteMany") || has("ReadOnlyMany") {
+            } else if is_of_many(modes) || has(modes, "ReadOnlyMany") {
                 Sharing::ManyNodes
             } else {
                 Sharing::OneNode
@@ -289,7 +288,12 @@ impl RawVolume {
             storage,
             disk: kind_of_disk([&spec.fc, &spec.iscsi, &spec.flex_volume].map(is_of_one_machine)),
             driver,
-            affinity: terms.map(AffinityTerm::from).collect(),
+            affinity: terms
+                .map(|term| AffinityTerm {
+                    requirements: term.match_expressions,
+                    fields: !term.match_fields.is_empty(),
+                })
+                .collect(),
         }
     }
     /// Reports whether the volume may be a disk for one machine, whatever its PVC says.
@@ -299,7 +303,11 @@ impl RawVolume {
 }
 
 fn is_of_many(modes: &[String]) -> bool {
-    modes.iter().any(|mode| mode == "ReadWriteMany")
+    has(modes, "ReadWriteMany")
+}
+
+fn has(modes: &[String], wanted: &str) -> bool {
+    modes.iter().any(|mode| mode == wanted)
 }
 
 impl RawDriver {
@@ -367,15 +375,6 @@ impl RawStatefulSet {
             .volume_claim_templates
             .iter()
             .map(move |it| format!("{}-{pod}", it.metadata.name))
-    }
-}
-
-impl From<NodeSelectorTerm> for AffinityTerm {
-    fn from(term: NodeSelectorTerm) -> Self {
-        Self {
-            requirements: term.match_expressions,
-            fields: !term.match_fields.is_empty(),
-        }
     }
 }
 
