@@ -60,6 +60,7 @@ macro_rules! remembered {
 
 remembered! {
     /// The value of a node's key.
+    #[derive(Default)]
     pub struct Noted {
         /// Version of this form.
         pub version: u8,
@@ -302,12 +303,7 @@ impl Noted {
             system_uuid: word(&node.system_uuid),
             first_reap: at,
             last_reap: at,
-            times: 0,
-            pods: Vec::new(),
-            more: 0,
-            told: None,
-            tainted: None,
-            only_tainted: false,
+            ..Self::default()
         }
     }
 

@@ -231,11 +231,12 @@ impl Meta {
 
     /// Keeps of the stamps only the newest one for the field.
     pub(super) fn keep_newest(&mut self, field: &str) {
-        let newest = mem::take(&mut self.managed_fields)
+        self.managed_fields = mem::take(&mut self.managed_fields)
             .into_iter()
             .filter(|entry| entry.has(field))
-            .max_by_key(Written::time);
-        self.managed_fields = newest.into_iter().collect();
+            .max_by_key(Written::time)
+            .into_iter()
+            .collect();
         for entry in &mut self.managed_fields {
             entry.keep(&[field.to_owned()]);
         }

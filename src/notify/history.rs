@@ -150,8 +150,7 @@ pub async fn after(
         .as_ref()
         .map(|it| text::write(it, Screen::default()));
     let report = text.map(|text| json!(history::shortened(text)));
-    let written = write(cluster, run, book, at, report, edit).await;
-    match written {
+    match write(cluster, run, book, at, report, edit).await {
         // Nothing changes any more, so the run reports the same.
         Ok(_) => run.document = document,
         Err(why) => {

@@ -175,7 +175,7 @@ async fn add_sets(reader: &Reader<'_, impl Api>, nodes: &mut [RememberedNode]) {
     })
     .await;
     for node in nodes {
-        let its = pods_of_sets(node)
+        node.sets = pods_of_sets(node)
             .map(|(key, _)| key)
             .unique()
             .sorted()
@@ -187,8 +187,8 @@ async fn add_sets(reader: &Reader<'_, impl Api>, nodes: &mut [RememberedNode]) {
                     namespace: key.0,
                     name: key.1,
                 }
-            });
-        node.sets = its.collect();
+            })
+            .collect();
     }
 }
 

@@ -40,8 +40,10 @@ impl<A: Api> Gathering<'_, A> {
                 .flat_map(|node| &node.labels)
                 .collect::<BTreeSet<_>>();
             let add = |counts: &mut _, node: &RawNode| node.count(counts, leaf, &of_failed);
-            let counts = reader.all("all nodes, for the limits", add).await;
-            self.facts.node_counts = counts.map_or_else(NodeCounts::Unread, NodeCounts::Counted);
+            self.facts.node_counts = reader
+                .all("all nodes, for the limits", add)
+                .await
+                .map_or_else(NodeCounts::Unread, NodeCounts::Counted);
         }
         // Nodes in containers have the boot ID of their host (kind, LXC).
         for node in self.not_ready_nodes() {

@@ -55,16 +55,21 @@ impl<A: Api> Gathering<'_, A> {
                 reader.pods(list, is_not_ready(list)).await
             }),
         );
-        let unread = nodes.iter().filter(|(_, node)| node.is_err());
-        self.facts.unread_nodes = unread.map(|(name, _)| name.clone()).collect();
+        self.facts.unread_nodes = nodes
+            .iter()
+            .filter(|(_, node)| node.is_err())
+            .map(|(name, _)| name.clone())
+            .collect();
         self.facts.nodes = nodes;
         attachments
             .iter_mut()
             .flat_map(BTreeMap::values_mut)
             .for_each(|of_node| of_node.sort());
         self.facts.attachments = Attachments(attachments);
-        let lists = lists.into_iter().map(|(list, pods)| Ok((list, pods?)));
-        self.lists = lists.collect::<Result<PodLists>>()?;
+        self.lists = lists
+            .into_iter()
+            .map(|(list, pods)| Ok((list, pods?)))
+            .collect::<Result<PodLists>>()?;
         self.asked = asked.as_ref().map(|pod| pod.uid.clone());
         self.hear_programs();
         self.add_pods(&namespaces, asked);
@@ -108,8 +113,7 @@ impl<A: Api> Gathering<'_, A> {
                 };
                 let programs = mem::take(&mut pods.programs)
                     .into_iter()
-                    .filter(|(_, heard)| heard.is_believed(now))
-                    .filter(|(namespace, _)| started(namespace));
+                    .filter(|(namespace, heard)| heard.is_believed(now) && started(namespace));
                 node.hear(programs.map(|(_, heard)| heard));
             }
         }
@@ -128,11 +132,13 @@ impl<A: Api> Gathering<'_, A> {
             },
             ..pod
         };
-        let active = reader
+        self.facts.active = reader
             .within_budget("Active", &reader.active)
             .into_iter()
-            .filter_map(|pod| Some((pod.node.clone()?, in_namespace(pod))));
-        self.facts.active = active.into_group_map().into_iter().collect();
+            .filter_map(|pod| Some((pod.node.clone()?, in_namespace(pod))))
+            .into_group_map()
+            .into_iter()
+            .collect();
         let mut found = reader
             .within_budget("Terminating", &reader.terminating)
             .into_iter()

@@ -22,13 +22,13 @@ use serde_json::value::RawValue;
 use crate::{
     cluster::{About, Api, Failure, Listed, Of},
     exit::{CouldNotRun, Result},
-    facts::{NodeFacts, PodsOf, ReadError, Ready},
+    facts::{PodsOf, ReadError, Ready},
     history::CONFIG_MAP,
     judge::Policy,
     kubernetes::{
-        Kind, Malformed, NodeObjects, RawAttachment, RawClaim, RawConfigMap, RawDriver, RawKind,
-        RawLease, RawList, RawNamespace, RawNode, RawPod, RawSaved, RawStatefulSet, RawVolume, Row,
-        SAVED, SAVED_VERSION, full_name,
+        Kind, Malformed, RawAttachment, RawClaim, RawConfigMap, RawDriver, RawKind, RawLease,
+        RawList, RawNamespace, RawNode, RawPod, RawSaved, RawStatefulSet, RawVolume, Row, SAVED,
+        SAVED_VERSION, full_name,
     },
     selector::{NamespaceFilter, NodeSelectors},
     words::{joined, name, near, prefixed},
@@ -119,7 +119,7 @@ pub async fn open(
     let mut saved = read.await.map_err(in_snapshot(file))??;
     saved.check_annotations(&policy.node_selectors)?;
     if !dead.is_empty() {
-        saved.suppose_dead(dead, policy)?;
+        saved.suppose_dead(dead, policy).await?;
     }
     Ok(saved)
 }
@@ -170,7 +170,13 @@ impl Saved {
                 saved.add(item.get()).map_err(|why| no_state(&why))?;
             }
         }
-        saved.index_pods();
+        for (key, pod) in saved.objects.get(RawPod::KIND).into_iter().flatten() {
+            let pod = pod.downcast_ref();
+            if let Some(node) = pod.and_then(|pod: &RawPod| pod.facts.node.clone()) {
+                let of_node = saved.pods_of_nodes.entry(node).or_default();
+                of_node.push(key.clone());
+            }
+        }
         if let Some(object) = &saved.twice {
             return Err(format!(
                 "it has two versions of {object}: nobody could say which is right; save all of it at once, with `{SAVES_ONE}`"
@@ -227,13 +233,12 @@ impl Saved {
     /// Changes the state as if these nodes had died when the file was saved, and it were judged an
     /// hour later: Kubernetes has noticed, and has evicted their pods. Only these pods stay
     /// Terminating. The Ready counts of `StatefulSets` would have changed, so they are not known.
-    fn suppose_dead(&mut self, nodes: &[String], policy: &Policy) -> Result<()> {
+    async fn suppose_dead(&mut self, nodes: &[String], policy: &Policy) -> Result<()> {
         let failed = self.now.saturating_add(UNTIL_NOT_READY).unwrap_or(self.now);
         for name in nodes {
-            let lived = self.shows_alive(name, policy);
-            let mut nodes = self.all_mut::<RawNode>();
-            let Some(node) = nodes.find(|node| node.metadata.name == *name) else {
-                drop(nodes);
+            let lived = self.shows_alive(name, policy).await;
+            let is_it = |node: &&mut RawNode| node.metadata.name == *name;
+            let Some(node) = self.all_mut().find(is_it) else {
                 let names = self.all().map(|node: &RawNode| node.metadata.name.as_str());
                 let near = prefixed("; ", near(name, names));
                 let why = format!("--suppose-dead {name}: the file has no node of this name{near}");
@@ -264,20 +269,13 @@ impl Saved {
     }
 
     /// Reports whether the file shows that the node's machine is alive.
-    fn shows_alive(&self, name: &str, policy: &Policy) -> bool {
-        let Some(node) = self.object::<RawNode>("", name) else {
+    async fn shows_alive(&self, name: &str, policy: &Policy) -> bool {
+        let Ok(Some(objects)) = self.node(name).await else {
             return false;
         };
-        let facts = NodeObjects {
-            node: node.clone(),
-            lease: Ok(self.object(RawLease::OF_NODES, name).cloned()),
-            now: self.now,
-        }
-        .into_facts(policy);
-        let lives = |node: NodeFacts| {
+        objects.into_facts(policy).is_ok_and(|node| {
             node.ready == Ready::True || !node.signs_of_life(self.now, policy).is_empty()
-        };
-        facts.is_ok_and(lives)
+        })
     }
 
     /// Returns the median of the times at which the Ready nodes renewed their leases, by their own
@@ -449,20 +447,6 @@ impl Saved {
             .collect()
     }
 
-    /// Notes the pods of each node.
-    fn index_pods(&mut self) {
-        let pods = self.objects.get(RawPod::KIND).into_iter().flatten();
-        for (key, pod) in pods {
-            let pod = pod.downcast_ref();
-            if let Some(node) = pod.and_then(|pod: &RawPod| pod.facts.node.clone()) {
-                self.pods_of_nodes
-                    .entry(node)
-                    .or_default()
-                    .push(key.clone());
-            }
-        }
-    }
-
     /// Lists the pods of a node, ordered by namespace and name, as objects of their kind.
     fn pods_of<T: Kind>(&self, node: &str) -> Vec<&T> {
         let pods = self
@@ -493,8 +477,7 @@ impl Saved {
     /// none.
     fn is_saved_or_may_lack<T: Kind>(&self) -> Result<(), Failure> {
         let [_, plural] = T::API;
-        let unread = self.manifest.as_ref().and_then(RawSaved::unread::<T>);
-        if let Some(cause) = unread {
+        if let Some(cause) = self.manifest.as_ref().and_then(RawSaved::unread::<T>) {
             return Err(Failure::File(format!(
                 "the {plural} were not saved: {cause}"
             )));

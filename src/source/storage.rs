@@ -89,9 +89,9 @@ impl<A: Api> Gathering<'_, A> {
             let Some(volume) = claim.read.volume() else {
                 continue;
             };
-            let allowed =
-                terms(volume).filter_map(|term| Some((term.clone(), nodes.get(term)?.clone())));
-            claim.allowed = allowed.collect();
+            claim.allowed = terms(volume)
+                .filter_map(|term| Some((term.clone(), nodes.get(term)?.clone())))
+                .collect();
             if let (Some(Err(_)), Some(driver), Some(detached)) =
                 (&claim.attaches, &volume.driver, &detached)
             {
@@ -143,8 +143,9 @@ impl<A: Api> Gathering<'_, A> {
         .await;
         let pods = due.iter_mut().map(|(pod, _)| pod);
         for pod in pods.chain(&mut self.pods) {
-            let set = set_of(pod).and_then(|key| sets.get(&key)?.as_ref().ok()?.as_ref());
-            pod.copies = set.and_then(RawStatefulSet::copies);
+            pod.copies = set_of(pod)
+                .and_then(|key| sets.get(&key)?.as_ref().ok()?.as_ref())
+                .and_then(RawStatefulSet::copies);
         }
         for (pod, storage) in due {
             let key = set_of(pod).filter(|key| needed.contains(key));

@@ -36,8 +36,8 @@ impl<A: Api> Gathering<'_, A> {
                     Some((owner, pod.name.clone()))
                 }));
             };
-            let pods = reader.api.each(Of::All, add_owned).await;
-            facts.owned_by_pods = pods.ok().map(|listed| {
+            let listed = reader.api.each(Of::All, add_owned).await;
+            facts.owned_by_pods = listed.ok().map(|listed| {
                 let mut owned = BTreeMap::<_, Vec<_>>::new();
                 for (owner, name) in listed.items {
                     owned.entry(owner).or_default().push(name);

@@ -103,22 +103,12 @@ fn failure_text(failure: &Failure) -> String {
     format!("Not all Kubernetes Events could be written: {cause}; {advice}")
 }
 
-/// Lists the pods that need you, also while the breaker holds the plan: such a run may end with
-/// exit code 0, so nothing else may say that these pods are down.
-fn manual<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a Judged> {
-    run.plan
-        .pods
-        .iter()
-        .filter(|judged| judged.verdict() == Verdict::Manual)
-}
-
 /// Makes all Events of a run. They are not held, because there is one for each pod that needs you.
 fn events(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
-    let deletions = deletions(run).into_iter();
-    let looks = looks(run).into_iter();
-    deletions
+    deletions(run)
+        .into_iter()
         .chain(warnings(run))
-        .chain(looks)
+        .chain(looks(run))
         .chain(returns(run))
 }
 
@@ -215,8 +205,11 @@ fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
         .collect()
 }
 
+/// Returns one Event for each pod that needs you, also while the breaker holds the plan: such a run may end with
+/// exit code 0, so nothing else may say that these pods are down.
 fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
-    manual(run).map(|judged| {
+    let needs_you = |judged: &&Judged| judged.verdict() == Verdict::Manual;
+    run.plan.pods.iter().filter(needs_you).map(|judged| {
         let pod = &judged.pod;
         let codes = [judged.code().as_str(), judged.verdict().as_str()];
         let node = pod.node.as_deref();
