@@ -274,7 +274,7 @@ impl Output {
             object: saved,
         };
         let at = self.at;
-        let at = at + self.put(at, &item, "\n]}\n");
-        self.cut(at)
+        let bytes = self.put(at, &item, "\n]}\n");
+        self.cut(at + bytes)
     }
 }

@@ -169,10 +169,9 @@ impl FromStr for NodeSelector {
         let Some((kind @ ("annotation" | "taint"), mark)) = text.split_once(':') else {
             return text.parse().map(Self::Labels);
         };
-        let (key, value) = match mark.split_once('=') {
-            Some((key, value)) => (key, Some(value)),
-            None => (mark, None),
-        };
+        let (key, value) = mark
+            .split_once('=')
+            .map_or((mark, None), |(key, value)| (key, Some(value)));
         let key = label_key(key)?;
         Ok(if kind == "annotation" {
             Self::Annotation(key, value.map(str::to_owned))

@@ -124,14 +124,12 @@ pub trait Api {
 
     /// Reads all namespaces. A malformed one is left out, so the opt-out of its pods is treated as unread.
     async fn namespaces(&self) -> Result<Namespaces> {
-        let listed = self.each(Of::All, RawNamespace::add_to).await?;
-        Ok(listed.items)
+        Ok(self.each(Of::All, RawNamespace::add_to).await?.items)
     }
 
     /// Reads the Leases that speak for the nodes of `holders`, without the nodes' own.
     async fn leases_of(&self, holders: &Holders) -> Result<LeasesByNode> {
-        type Found = BTreeMap<String, Vec<RawLease>>;
-        let add_lease = |found: &mut Found, lease: &RawLease| {
+        let add_lease = |found: &mut BTreeMap<String, Vec<_>>, lease: &RawLease| {
             for node in holders.of(lease) {
                 let leases = found.entry(node.to_owned()).or_default();
                 // One more than the limit shows that there are too many.

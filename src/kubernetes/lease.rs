@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     net::IpAddr,
 };
 
@@ -215,10 +216,7 @@ impl Holders {
 
     /// Adds a node to check, with the pods on it.
     pub fn add<'a>(&mut self, node: &NodeFacts, pods: impl IntoIterator<Item = &'a HolderPod>) {
-        for full in [Some(&node.name), node.hostname.as_ref()]
-            .into_iter()
-            .flatten()
-        {
+        for full in iter::once(&node.name).chain(&node.hostname) {
             self.hosts
                 .entry(full.to_ascii_lowercase())
                 .or_default()

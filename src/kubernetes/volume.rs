@@ -270,8 +270,8 @@ impl RawVolume {
         };
         let terms = spec.node_affinity.required.node_selector_terms.into_iter();
         let is_of_one_machine = |disk: &Option<NetworkDisk>| {
-            let is_shared = |it: &NetworkDisk| is_of_many(modes) && is_of_cluster(&it.fs_type);
-            disk.as_ref().is_some_and(|it| !is_shared(it))
+            disk.as_ref()
+                .is_some_and(|it| !(is_of_many(modes) && is_of_cluster(&it.fs_type)))
         };
         VolumeFacts {
             shared_disk: claim.volume_mode == BLOCK && is_shared,

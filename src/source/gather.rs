@@ -132,10 +132,12 @@ impl<'a, A: Api> Gathering<'a, A> {
     /// too, because a file may lack namespaces.
     pub fn note_unmatched(&mut self, namespaces: &Read<Namespaces>) {
         let filter = &self.reader.settings.namespaces;
-        let known = namespaces.as_ref().ok();
-        let known = known.filter(|known| !known.keys().any(|name| filter.matches(name)));
-        let known = known.filter(|known| !known.is_empty() && self.pods.is_empty());
-        self.facts.unmatched_namespaces = known.map(|known| known.keys().cloned().collect());
+        self.facts.unmatched_namespaces = namespaces
+            .as_ref()
+            .ok()
+            .filter(|known| !known.keys().any(|name| filter.matches(name)))
+            .filter(|known| !known.is_empty() && self.pods.is_empty())
+            .map(|known| known.keys().cloned().collect());
     }
 
     pub fn is_asked(&self, pod: &PodFacts) -> bool {

@@ -77,6 +77,20 @@ type ObjectKey = [String; 3];
 /// verdict depends on a history.
 const MAY_LACK: [&str; 3] = [RawNamespace::KIND, RawLease::KIND, RawConfigMap::KIND];
 
+/// The kinds that are kept.
+const KEPT: [fn(&mut Saved, &RawKind, &str); 10] = [
+    Saved::keep::<RawNode>,
+    Saved::keep::<RawLease>,
+    Saved::keep::<RawNamespace>,
+    Saved::keep::<RawPod>,
+    Saved::keep::<RawStatefulSet>,
+    Saved::keep::<RawClaim>,
+    Saved::keep::<RawVolume>,
+    Saved::keep::<RawAttachment>,
+    Saved::keep::<RawDriver>,
+    Saved::keep::<RawConfigMap>,
+];
+
 /// The group of our own objects.
 const OWN_GROUP: &str = "pod-reaper.io/";
 /// How much of a file is looked at first: no more is read if it does not begin as JSON.
@@ -304,8 +318,10 @@ impl Saved {
 
     /// Adds one object. Fails if it does not say its kind, or is a list itself.
     fn add(&mut self, text: &str) -> Result<(), &'static str> {
-        let own = object::<RawKind>(text).filter(|own| !own.kind.is_empty());
-        let RawKind { api_version, kind } = &own.ok_or("an object does not say its kind")?;
+        let own = object::<RawKind>(text)
+            .filter(|own| !own.kind.is_empty())
+            .ok_or("an object does not say its kind")?;
+        let RawKind { api_version, kind } = &own;
         if kind.ends_with("List") && list(text).is_some() {
             return Err("a list inside another list");
         }
@@ -319,26 +335,15 @@ impl Saved {
                     return Err("a field of its Saved has an unexpected type");
                 }
             }
-            RawNode::KIND => self.keep::<RawNode>(api_version, text),
-            RawLease::KIND => self.keep::<RawLease>(api_version, text),
-            RawNamespace::KIND => self.keep::<RawNamespace>(api_version, text),
-            RawPod::KIND => self.keep::<RawPod>(api_version, text),
-            RawStatefulSet::KIND => self.keep::<RawStatefulSet>(api_version, text),
-            RawClaim::KIND => self.keep::<RawClaim>(api_version, text),
-            RawVolume::KIND => self.keep::<RawVolume>(api_version, text),
-            RawAttachment::KIND => self.keep::<RawAttachment>(api_version, text),
-            RawDriver::KIND => self.keep::<RawDriver>(api_version, text),
-            RawConfigMap::KIND if Malformed::new(kind, text, "").name == CONFIG_MAP => {
-                self.keep::<RawConfigMap>(api_version, text);
-            }
-            _ => {}
+            RawConfigMap::KIND if Malformed::new(kind, text, "").name != CONFIG_MAP => {}
+            _ => KEPT.iter().for_each(|keep| keep(self, &own, text)),
         }
         Ok(())
     }
 
-    /// Keeps an object of this kind, unless it is of another group.
-    fn keep<T: Kind>(&mut self, api_version: &str, text: &str) {
-        if !T::is_of_group(api_version) {
+    /// Keeps an object if it is of this kind, and of its group.
+    fn keep<T: Kind>(&mut self, own: &RawKind, text: &str) {
+        if own.kind != T::KIND || !T::is_of_group(&own.api_version) {
             return;
         }
         let cause = match T::parsed(text.as_bytes()) {

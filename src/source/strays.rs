@@ -28,22 +28,18 @@ impl<A: Api> Gathering<'_, A> {
             .map(|row| (&row.name, row.is_ready))
             .collect::<BTreeMap<_, _>>();
         if reader.about.is_file {
-            let add_owned = |owned: &mut Vec<_>, pod: &RawPod| {
-                let pod = Some(&pod.facts).filter(|pod| pod.is_active() && pod.made_by("Pod", ""));
-                owned.extend(pod.and_then(|pod| {
-                    let owner = pod.controller.as_ref()?;
+            let add_owned = |owned: &mut BTreeMap<_, Vec<_>>, pod: &RawPod| {
+                let pod = &pod.facts;
+                if let Some(owner) = &pod.controller
+                    && pod.is_active()
+                    && pod.made_by("Pod", "")
+                {
                     let owner = (pod.namespace.clone(), owner.uid.clone());
-                    Some((owner, pod.name.clone()))
-                }));
+                    owned.entry(owner).or_default().push(pod.name.clone());
+                }
             };
             let listed = reader.api.each(Of::All, add_owned).await;
-            facts.owned_by_pods = listed.ok().map(|listed| {
-                let mut owned = BTreeMap::<_, Vec<_>>::new();
-                for (owner, name) in listed.items {
-                    owned.entry(owner).or_default().push(name);
-                }
-                owned
-            });
+            facts.owned_by_pods = listed.ok().map(|listed| listed.items);
         }
         let (mut waiting, over) = reader.waiting.take().into_pods();
         waiting.sort_by_key(|pod| pod.created);

@@ -212,8 +212,10 @@ fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
     run.plan.pods.iter().filter(needs_you).map(|judged| {
         let pod = &judged.pod;
         let codes = [judged.code().as_str(), judged.verdict().as_str()];
-        let node = pod.node.as_deref();
-        let node = node.and_then(|node| node_reference(run, node));
+        let node = pod
+            .node
+            .as_deref()
+            .and_then(|node| node_reference(run, node));
         let note = manual_note(pod, &judged.reason);
         let since = run
             .facts
