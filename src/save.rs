@@ -258,12 +258,10 @@ impl Output {
         };
         let result = cut();
         self.at = at;
-        match self.failed.take().map_or(result, Err) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(CouldNotRun::Source(format!(
-                "the file could not be written: {error}"
-            ))),
-        }
+        self.failed
+            .take()
+            .map_or(result, Err)
+            .map_err(|error| CouldNotRun::Source(format!("the file could not be written: {error}")))
     }
 
     /// Writes what the file has, and ends it.

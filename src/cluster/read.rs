@@ -240,11 +240,11 @@ impl Response {
         let columns = R::COLUMNS
             .iter()
             .map(|wanted| {
-                let mut columns = table.column_definitions.iter();
-                let missing = || unreadable(format!("the table has no column {wanted}"));
-                columns
+                table
+                    .column_definitions
+                    .iter()
                     .position(|it| it.name == *wanted)
-                    .ok_or_else(missing)
+                    .ok_or_else(|| unreadable(format!("the table has no column {wanted}")))
             })
             .collect::<Result<Vec<_>>>()?;
         for row in &table.rows {

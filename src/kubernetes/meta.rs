@@ -114,7 +114,7 @@ raw! {
     pub struct Written {
         pub(super) manager: String,
         time: String,
-        fields_v1: Option<Fields>,
+        pub(super) fields_v1: Option<Fields>,
     }
 
     pub struct OwnerReference {
@@ -204,19 +204,6 @@ impl Condition {
 }
 
 impl Meta {
-    /// Returns the names and times alone, and whether it is of a static pod.
-    pub fn names_alone(self) -> Self {
-        let mut annotations = self.annotations;
-        annotations.retain(|key, _| key == MIRROR);
-        Self {
-            labels: BTreeMap::new(),
-            annotations,
-            finalizers: Finalizers::default(),
-            owner_references: Owners::default(),
-            ..self
-        }
-    }
-
     /// Drops the labels and annotations other than these.
     pub(super) fn keep(&mut self, labels: &[&str], annotations: &[&str]) {
         let of = |keys: &[&str], key: &String| keys.contains(&key.as_str());
@@ -404,10 +391,6 @@ impl Written {
         }
         let kept = Some(kept).filter(|kept| !kept.is_null());
         self.fields_v1 = kept.and_then(|kept| to_raw_value(&kept).ok()).map(Fields);
-    }
-
-    pub fn drop_fields(&mut self) {
-        self.fields_v1 = None;
     }
 }
 

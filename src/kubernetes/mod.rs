@@ -164,9 +164,7 @@ raw! {
     pub struct RawNamespace {
         pub metadata: Meta,
     }
-}
 
-raw! {
     pub struct RawConfigMap {
         pub metadata: Meta,
         /// Its values that are text.

@@ -694,14 +694,18 @@ impl From<WholePod> for RawPod {
         let stamps = &mut pod.metadata.managed_fields;
         stamps.sort_by_key(|it| (Reverse(is_program(it)), Reverse(it.time())));
         stamps.dedup_by_key(|it| is_program(it));
-        stamps.iter_mut().for_each(Written::drop_fields);
+        for stamp in stamps {
+            stamp.fields_v1 = None;
+        }
         let names_claims = facts.claim_names.as_ref().is_ok_and(|it| !it.is_empty());
         if names_claims && pod.length(&facts) > MAX_BYTES_KEPT {
             let why = "the names of its PVCs are longer than what a run keeps of a pod (2 KiB)";
             facts.claim_names = Err(Unread(why.to_owned()));
         }
         let is_long = pod.length(&facts) > MAX_BYTES_KEPT;
-        pod.metadata = pod.metadata.names_alone();
+        pod.metadata.labels = BTreeMap::new();
+        pod.metadata.annotations.retain(|key, _| key == MIRROR);
+        pod.metadata.drop_finalizers_and_owners();
         if is_long {
             pod.spec = PodSpec {
                 node_name: pod.spec.node_name,

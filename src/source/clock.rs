@@ -94,9 +94,7 @@ impl<A: Api> Reader<'_, A> {
             human_duration(now.duration_since(*renewed))
         );
         self.note("the time, to judge by", &cause);
-        ReadyNodes {
-            clock: Some(cause),
-            ..found
-        }
+        found.clock = Some(cause);
+        found
     }
 }

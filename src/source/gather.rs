@@ -81,8 +81,10 @@ impl<'a, A: Api> Gathering<'a, A> {
             about,
             ..
         } = reader;
-        let rows = api.rows(Vec::<NodeRow>::push).await;
-        let (now, rows) = rows.map_err(|failure| api.could_not("list nodes", &failure))?;
+        let (now, rows) = api
+            .rows(Vec::<NodeRow>::push)
+            .await
+            .map_err(|failure| api.could_not("list nodes", &failure))?;
         let now = now.ok_or_else(|| {
             let why = "the API server's response has no Date header, so there is no clock to judge by; nothing was deleted; \
                        let no proxy on the way remove it";

@@ -146,11 +146,10 @@ impl<A: Api> Gathering<'_, A> {
             .collect_vec();
         found.extend(asked.map(in_namespace));
         found.retain(|pod| {
-            let lacks = pod.lacks.as_ref();
-            if let Some(cause) = lacks {
+            if let Some(cause) = &pod.lacks {
                 reader.note(format_args!("pod {}/{}", pod.namespace, pod.name), cause);
             }
-            lacks.is_none()
+            pod.lacks.is_none()
         });
         // In place, because there may be tens of thousands of pods.
         found.reverse();

@@ -454,13 +454,12 @@ impl Saved {
 
     /// Lists the pods of a node, ordered by namespace and name, as objects of their kind.
     fn pods_of<T: Kind>(&self, node: &str) -> Vec<&T> {
-        let pods = self
-            .pods_of_nodes
+        self.pods_of_nodes
             .get(node)
             .into_iter()
             .flatten()
-            .filter_map(|key| self.objects.get(T::KIND)?.get(key));
-        pods.filter_map(|pod| pod.downcast_ref()).collect()
+            .filter_map(|key| self.objects.get(T::KIND)?.get(key)?.downcast_ref())
+            .collect()
     }
 
     /// Lists the objects of a kind that could not be read.
