@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use super::{OtherLeases, gather::Gathering, reader::Pods};
 use crate::{
     cluster::{Api, StatusKind},
-    facts::{Counts, NodeCounts, NodeFacts, PodsOf, Quorum, Read, Ready, Unread},
+    facts::{Counts, NodeCounts, NodeFacts, PodsOf, Quorum, Ready, Unread},
     judge::MAX_NODES_IGNORED,
-    kubernetes::{Holders, LeasesByNode, NodeRow, RawNode, StaticPods},
+    kubernetes::{Holders, NodeRow, RawNode, StaticPods},
     words::natural,
 };
 
@@ -18,7 +18,7 @@ impl<A: Api> Gathering<'_, A> {
     pub async fn read_life(&mut self) -> Option<OtherLeases> {
         let reader = self.reader;
         let (holders, at) = (self.holders(), Instant::now());
-        let (ready_nodes, leases) = tokio::join!(
+        let (ready_nodes, mut leases) = tokio::join!(
             reader.ready_nodes(&self.rows, self.facts.now),
             reader.read("Leases", async {
                 match reader.api.leases_of(&holders).await {
@@ -50,7 +50,6 @@ impl<A: Api> Gathering<'_, A> {
             let is_shared = |id: &mut String| ready_nodes.boot_ids.contains(id);
             drop(node.boot_id.take_if(is_shared));
         }
-        let may_list_leases = !matches!(leases, Ok(None));
         let k0s = leases
             .iter()
             .flatten()
@@ -59,8 +58,32 @@ impl<A: Api> Gathering<'_, A> {
             .map(|(node, _)| node.clone())
             .collect();
         self.note_quorums(&k0s);
-        self.add_leases(&holders, leases);
-        may_list_leases.then_some(OtherLeases { holders, at })
+        let may_list = !matches!(leases, Ok(None));
+        if !may_list {
+            self.facts.unseen.push(
+                "This account may not list Leases: whether something except a kubelet on a NotReady node still renews one is not seen, so no grace period is cut short."
+                    .to_owned(),
+            );
+        }
+        let nodes = self.facts.nodes.values_mut().flatten().flatten();
+        for node in nodes.filter(|node| node.ready != Ready::True) {
+            // A pod that was not listed may hold a Lease.
+            let unlisted = match self.lists.get(&PodsOf::Node(node.name.clone())) {
+                Some(pods) => pods.unread.clone(),
+                None => Some(Unread("its pods were not listed".to_owned())),
+            };
+            let own = match (unlisted, &mut leases) {
+                (Some(unread), _) => Err(unread),
+                (None, Err(unread)) => Err(unread.clone()),
+                (None, Ok(all)) => {
+                    let own = all.as_mut().and_then(|all| all.remove(&node.name));
+                    Ok(own.unwrap_or(Some(Vec::new())))
+                }
+            };
+            node.lists_leases = Ok(may_list);
+            holders.hear(node, own, self.facts.now);
+        }
+        may_list.then_some(OtherLeases { holders, at })
     }
 
     /// Returns the pods of a node, if they were listed.
@@ -84,36 +107,6 @@ impl<A: Api> Gathering<'_, A> {
             holders.add(node, pods.flat_map(|pods| &pods.holders));
         }
         holders
-    }
-
-    /// Adds the other Leases, and the heartbeats in them, to the facts of the NotReady nodes.
-    fn add_leases(&mut self, holders: &Holders, mut leases: Read<Option<LeasesByNode>>) {
-        let forbidden = matches!(leases, Ok(None));
-        if forbidden {
-            self.facts.unseen.push(
-                "This account may not list Leases: whether something except a kubelet on a NotReady node still renews one is not seen, so no grace period is cut short."
-                    .to_owned(),
-            );
-        }
-        let now = self.facts.now;
-        let nodes = self.facts.nodes.values_mut().flatten().flatten();
-        for node in nodes.filter(|node| node.ready != Ready::True) {
-            // A pod that was not listed may hold a Lease.
-            let unlisted = match self.lists.get(&PodsOf::Node(node.name.clone())) {
-                Some(pods) => pods.unread.clone(),
-                None => Some(Unread("its pods were not listed".to_owned())),
-            };
-            let own = match (unlisted, &mut leases) {
-                (Some(unread), _) => Err(unread),
-                (None, Err(unread)) => Err(unread.clone()),
-                (None, Ok(all)) => {
-                    let own = all.as_mut().and_then(|all| all.remove(&node.name));
-                    Ok(own.unwrap_or(Some(Vec::new())))
-                }
-            };
-            node.lists_leases = Ok(!forbidden);
-            holders.hear(node, own, now);
-        }
     }
 
     /// Adds to the facts of each NotReady node the group by which it may carry the API server's datastore, if it shows that

@@ -56,7 +56,7 @@ pub struct Saved {
     now: Timestamp,
     /// The objects of each kind.
     objects: BTreeMap<&'static str, BTreeMap<ObjectKey, Box<dyn Any + Send>>>,
-    /// The pods of each node, which are listed node by node.
+    /// The pods of each node, which are listed node by node, ordered by namespace and name.
     pods_of_nodes: BTreeMap<String, Vec<ObjectKey>>,
     /// The newest moment at which the API server wrote an object of the file.
     newest: Option<Timestamp>,
@@ -452,16 +452,6 @@ impl Saved {
             .collect()
     }
 
-    /// Lists the pods of a node, ordered by namespace and name, as objects of their kind.
-    fn pods_of<T: Kind>(&self, node: &str) -> Vec<&T> {
-        self.pods_of_nodes
-            .get(node)
-            .into_iter()
-            .flatten()
-            .filter_map(|key| self.objects.get(T::KIND)?.get(key)?.downcast_ref())
-            .collect()
-    }
-
     /// Lists the objects of a kind that could not be read.
     fn malformed<T: Kind>(&self) -> impl Iterator<Item = &Malformed> {
         self.malformed
@@ -599,7 +589,11 @@ impl Api for Saved {
         let objects = match of {
             Of::All => self.all().collect_vec(),
             Of::Nodes(selector) => self.all_of(|node: &RawNode| node.is_labelled(selector)),
-            Of::Pods(PodsOf::Node(node)) => self.pods_of(node),
+            Of::Pods(PodsOf::Node(node)) => {
+                let keys = self.pods_of_nodes.get(node).into_iter().flatten();
+                keys.filter_map(|key| self.objects.get(T::KIND)?.get(key)?.downcast_ref())
+                    .collect()
+            }
             Of::Pods(PodsOf::NoNode) => self.all_of(|pod: &RawPod| pod.facts.node.is_none()),
             Of::Pods(PodsOf::Finished) => Vec::new(),
             Of::Pods(PodsOf::Namespace(namespace)) => {

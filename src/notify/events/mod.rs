@@ -216,7 +216,9 @@ fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
             .node
             .as_deref()
             .and_then(|node| node_reference(run, node));
-        let note = manual_note(pod, &judged.reason);
+        let why = told(&judged.reason, &pod.namespace);
+        let next = format!(" See: pod-reaper explain {}/{}", pod.namespace, pod.name);
+        let note = fit(&format!("Not force-deleted: it needs you. {why}"), &next);
         let since = run
             .facts
             .known_node(pod)
@@ -294,12 +296,6 @@ fn owner_note(node: &str, owner: &ObjectReference, pods: &[&PodFacts]) -> String
         "Force-deleted {pods_were} {stuck}: {}",
         listed(&names, NAMES)
     )
-}
-
-fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
-    let why = told(reason, &pod.namespace);
-    let next = format!(" See: pod-reaper explain {}/{}", pod.namespace, pod.name);
-    fit(&format!("Not force-deleted: it needs you. {why}"), &next)
 }
 
 /// Spells a reason for everybody who may read the Events of this namespace. The whole sentence may name a Lease or a pod of
