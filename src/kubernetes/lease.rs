@@ -99,8 +99,7 @@ impl RawLease {
 
     /// Reports whether it is the Lease of the k0s controller on the node.
     pub fn is_of_k0s(&self, node: &str) -> bool {
-        let controller = self.metadata.name.strip_prefix("k0s-ctrl-");
-        self.is_of_node() && controller.is_some_and(|name| name == node)
+        self.is_of_node() && self.metadata.name.strip_prefix("k0s-ctrl-") == Some(node)
     }
 
     /// Returns the last renewal, if there was any.

@@ -389,8 +389,10 @@ impl Written {
                 *at = Value::Object(Map::default());
             }
         }
-        let kept = Some(kept).filter(|kept| !kept.is_null());
-        self.fields_v1 = kept.and_then(|kept| to_raw_value(&kept).ok()).map(Fields);
+        self.fields_v1 = Some(kept)
+            .filter(|kept| !kept.is_null())
+            .and_then(|kept| to_raw_value(&kept).ok())
+            .map(Fields);
     }
 }
 

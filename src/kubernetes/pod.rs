@@ -615,13 +615,12 @@ impl WholePod {
             &self.spec.node_name,
             &facts.phase,
         ];
-        let claims = facts.claim_names.iter().flatten();
-        texts.extend(claims.map(|it| it.name.as_str()));
-        texts.extend(
-            owner_references
-                .iter()
-                .flat_map(|it| [&*it.api_version, &it.kind, &it.name, &it.uid]),
-        );
+        for claim in facts.claim_names.iter().flatten() {
+            texts.push(&claim.name);
+        }
+        for owner in owner_references.iter() {
+            texts.extend([&*owner.api_version, &owner.kind, &owner.name, &owner.uid]);
+        }
         for (key, value) in labels.iter().chain(annotations) {
             texts.extend([key.as_str(), value]);
         }
