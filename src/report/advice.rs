@@ -342,7 +342,7 @@ impl<'a> Advice<'a> {
                         "Reach each of {spots} at its console: one of them can run, and be cut off."
                     )
                 };
-                format!("{see} Leave on what runs: repair its network, or its API server. Switch on what is off, {UNLESS_RESET}.")
+                format!("{see} Leave on what runs, and repair its network: a restart there can stop the API server for all. Switch on what is off, {UNLESS_RESET}.")
             }
             What::DropMembers(quorum) => {
                 let names = listed(&quorum.not_ready, NAMES);
@@ -392,6 +392,7 @@ impl<'a> Advice<'a> {
                         "Answers",
                         "repair the network. Power nothing off, and delete nothing: the kubelets end their pods themselves.",
                     ),
+                    Case::new("Frozen", format!("repair its host or storage, or reset it, but {ERASES}.")),
                     self.confirm(survey, &off),
                 ];
                 format!("Look at the console of {spot}.")
@@ -547,6 +548,8 @@ impl<'a> Advice<'a> {
                 };
                 let others = if is_shared {
                     " Others of its workload need that disk too: give up one at a time, and wait for Ready in between."
+                } else if asked.copies.is_none_or(|copies| copies.wanted > 1) {
+                    " Give up one pod of its workload at a time, and wait for Ready in between."
                 } else {
                     ""
                 };
@@ -587,7 +590,7 @@ impl<'a> Advice<'a> {
                         None => "pod-reaper explain POD has the command.",
                     };
                     let then = format!("restart the kubelet of {nodes}. Running containers go on.");
-                    let drain = format!("drain {nodes}{one}, reboot, and uncordon. What is in an emptyDir is lost.");
+                    let drain = format!("drain {nodes}{one}, reboot, and uncordon. Each pod moves or ends, and each emptyDir is lost.");
                     cases = vec![
                         Case::new("Log", log).with(shows, None),
                         Case::new("Then", then).with(restarts, None),
@@ -621,7 +624,11 @@ impl<'a> Advice<'a> {
                     ),
                     Some(_) if nodes.is_empty() => why,
                     Some(_) => {
-                        format!("{why} Look at the console of {spot}, and bring it back.")
+                        let without = match kind {
+                            "node" => format!(", but {ERASES}"),
+                            _ => String::new(),
+                        };
+                        format!("{why} Look at the console of {spot}, and bring it back{without}.")
                     }
                 }
             }
@@ -719,7 +726,11 @@ impl<'a> Advice<'a> {
                 ),
                 None => "leave it on. Its old containers have ended.".to_owned(),
             };
-            let then = if needs.mark { ", and confirm" } else { "" };
+            let then = if needs.mark {
+                ", see it off, and confirm"
+            } else {
+                ""
+            };
             let fails = if needs.disk {
                 "reboot it (systemctl reboot)".to_owned()
             } else {
@@ -727,7 +738,7 @@ impl<'a> Advice<'a> {
             };
             let frozen = match (needs.disk, moves) {
                 (true, _) => format!("reset it, but {ERASES}."),
-                (false, true) => "POWER IT OFF, and confirm.".to_owned(),
+                (false, true) => "POWER IT OFF, see it off, and confirm.".to_owned(),
                 (false, false) => format!("power it off{then}."),
             };
             let otherwise = if moves {
@@ -768,7 +779,7 @@ impl<'a> Advice<'a> {
             let owners = prefixed(": ", owners);
             cases.push(Case::new(
                 "Cannot look",
-                format!("stop what uses these volumes, each by its owner{owners}. Delete no object. Do the same if it cannot be stopped."),
+                format!("stop what uses these volumes, each by its owner{owners}. Delete no object, and scale down nothing whose PVCs go then. Do the same if it cannot be stopped."),
             ));
         }
         cases

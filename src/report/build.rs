@@ -126,7 +126,10 @@ pub fn entry(survey: &Survey<'_>, pod: &PodView<'_>) -> PodEntry {
         detail: judged.sentence(),
         outcome: pod.outcome_code(),
         outcome_detail: pod.outcome.map(Outcome::sentence),
-        reaped_from: judged.reaped_from(),
+        reaped_from: match pod.verdict() {
+            Verdict::Reap => Some(survey.now),
+            _ => judged.reaped_from(),
+        },
         cause: pod.hang.map(Hang::code),
         note: pod.note.clone(),
         ..not_evicted(survey, pod)

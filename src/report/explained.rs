@@ -123,7 +123,16 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
         _ => pod.node.as_ref(),
     };
     let node = node.and_then(|name| survey.node(name));
-    let state = node.and_then(|node| Some(head::says(survey, node.state.as_ref()?, &[node])));
+    let state = node.and_then(|node| {
+        let is_other = asked.is_some_and(|pod| !pod.moves_a_volume())
+            && head::deadline(survey, &[node]).is_some();
+        let other = if is_other {
+            " The time is that of other pods."
+        } else {
+            ""
+        };
+        Some(head::says(survey, node.state.as_ref()?, &[node]) + other)
+    });
     let hang = asked.and_then(|pod| pod.hang);
     let attached = asked.filter(|pod| hang.is_some() && pod.attached == Ok(true));
     let attached = attached.map(|_| "A volume is attached to its node.".to_owned());

@@ -146,10 +146,7 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
         format!("ACT NOW, THE NEXT RUN DELETES {due}")
     });
     let has_moved = nodes.iter().any(|node| node.may_have_moved());
-    let see = has_moved.then(|| match nodes.len() {
-        1 => "SEE THAT IT IS OFF".to_owned(),
-        _ => "SEE THAT THEY ARE OFF".to_owned(),
-    });
+    let see = has_moved.then(|| "ACT NOW".to_owned());
     let act = prefixed(": ", before.or(see));
     let (who, are) = match nodes {
         [node] => (node.name.to_owned(), "IS"),
@@ -525,6 +522,23 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     texts
 }
 
+/// Names nodes, each with its pods, or many nodes with all of them.
+fn by_node(pods: &Pods<'_>, and: &str, may_count: bool) -> String {
+    let nodes = pods.nodes();
+    let names = |pods: &[&PodView<'_>]| with_copies(pods, may_count);
+    if nodes.len() > NAMED {
+        return format!("{nodes}: {}", names(pods));
+    }
+    let of_node = nodes.iter().map(|node| {
+        let here = pods
+            .iter()
+            .copied()
+            .filter(|pod| pod.facts.node.as_deref() == Some(*node));
+        format!("{node}: {}", names(&here.collect_vec()))
+    });
+    of_node.collect_vec().join(and)
+}
+
 /// Says what can happen to the data of these pods. Each variant of a risk names the field that proves it.
 fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> String {
     let moves = [Risk::Attached, Risk::AttachmentsUnread, Risk::Shared].contains(&risk);
@@ -536,14 +550,15 @@ fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> S
     let nodes = pods.nodes();
     match risk {
         Risk::OnDisk => {
+            let names = by_node(&pods, " · of ", true);
             let copy = if pods.iter().any(|pod| pod.damage == Damage::ManyReady) {
                 " Only you know whether the others have a copy."
             } else {
                 ""
             };
-            format!("On the disk of {nodes}: {names}.{copy}")
+            format!("On the disk of {names}.{copy}")
         }
-        Risk::Attached => format!("Attached to {nodes}: {names}."),
+        Risk::Attached => format!("Attached to {}.", by_node(&pods, " · to ", false)),
         Risk::AttachmentsUnread => format!(
             "Not known: the VolumeAttachments of {nodes} were not read{}. Assume that the volumes of these pods move: {names}.",
             prefixed(": ", survey.unread_attachments)
@@ -596,13 +611,13 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             if survey.hold.is_some() { "" } else { " of a zone" },
             if survey.limits.iter().any(|limit| limit.code() == ReasonCode::FailedTogether) {
                 let most = survey.settings.limits.max_failed_together.unwrap_or_default();
-                format!("a run deletes, unless more than {most} nodes that failed together are still NotReady")
+                format!("a run deletes, even on machines that run, unless more than {most} nodes that failed together are still NotReady")
             } else {
-                "a run deletes".to_owned()
+                "a run deletes, even on machines that run".to_owned()
             }
         ),
         Limit::FailedTogether { .. } => format!(
-            "Nothing by itself; {due}. A run deletes once at most {} of these nodes are NotReady, or on those that you confirm off.",
+            "Nothing by itself; {due}. A run deletes on those of these nodes that you confirm off, and, once at most {} are NotReady, on these, even if they run.",
             survey.settings.limits.max_failed_together.unwrap_or_default()
         ),
         Limit::NoRoom(_) => format!("Once a node has room, a run deletes; {due}."),

@@ -194,7 +194,12 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         let pods = select(&|pod| pod.fate == Verdict::Manual && pod.fate_code == code);
         Section {
             tone: Tone::Bad,
-            ..rows(&format!("{needing_you} [{code}]"), most, &pods, copies)
+            ..rows(
+                &format!("{needing_you}{} [{code}]", from(&pods)),
+                most,
+                &pods,
+                copies,
+            )
         }
     }));
     lists.push(rows("LEFT ALONE", NAMES, &left_alone, |pod| {
@@ -221,6 +226,15 @@ fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect, later: bool) -> Section {
     let pods = survey
         .select(|pod| pod.is_reaped() && pod.from.is_some() == later && pod.effect == effect)
         .unwrap_or_default();
+    let heading = effect.as_str().to_uppercase() + &from(&pods);
+    // The other headings speak for themselves.
+    let is_odd = [Effect::GoneForGood, Effect::UpToOwner].contains(&effect);
+    let note = is_odd.then(|| effect.means().to_owned());
+    list(&heading, pods.len(), note, grouped(&pods))
+}
+
+/// Says from when on the fate of these pods holds, if that is later.
+fn from(pods: &Pods<'_>) -> String {
     let times = pods.iter().filter_map(|pod| pod.from).minmax();
     let from = times
         .into_option()
@@ -228,11 +242,7 @@ fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect, later: bool) -> Section {
             [first, last] if first == last => format!("{first} ON"),
             [first, last] => format!("{first} TO {last} ON"),
         });
-    let heading = effect.as_str().to_uppercase() + &prefixed(" FROM ", from);
-    // The other headings speak for themselves.
-    let is_odd = [Effect::GoneForGood, Effect::UpToOwner].contains(&effect);
-    let note = is_odd.then(|| effect.means().to_owned());
-    list(&heading, pods.len(), note, grouped(&pods))
+    prefixed(" FROM ", from)
 }
 
 /// Lists the active pods that a deleted pod controls, which are deleted with it.

@@ -180,7 +180,7 @@ in_json! {
         pub outcome: Option<OutcomeCode>,
         /// The outcome as a sentence.
         pub outcome_detail: Option<String>,
-        /// From when on a run may reap it; null if it waits for more than time.
+        /// From when on a run may reap it, now if the verdict is `reap`; null if it waits for more than time.
         pub reaped_from: Option<Timestamp>,
         /// What the rules say of it once time alone no longer keeps it; null if something else keeps it.
         pub foreseen: Option<ForeseenEntry>,
