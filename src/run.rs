@@ -127,7 +127,7 @@ async fn read(
 /// Decides about the pods that were gathered, and applies the limits of the run.
 fn planned(settings: &Settings, gathered: Gathered) -> Result<RunRecord<'_>> {
     settings.check_filters(&gathered.facts)?;
-    log_counts(gathered.pods.iter().map(|(pod, _)| pod));
+    log_counts(gathered.pods.iter().map(|(pod, _)| &**pod));
     let (facts, plan) = settings.plan(gathered);
     Ok(RunRecord::new(settings, facts, plan))
 }

@@ -32,7 +32,7 @@ const MAX_TAINTS_NAMED: usize = 3;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// The pod.
-    pub pod: PodFacts,
+    pub pod: Box<PodFacts>,
     /// The pod's storage, if gathering came to it.
     pub storage: Option<Storage>,
     /// The reason that the rules give.
@@ -93,10 +93,10 @@ impl Judged {
     /// Judges every pod by the rules, now and once time alone no longer keeps it. No limit is set yet.
     pub fn by_rules(
         facts: &ClusterFacts,
-        pods: Vec<(PodFacts, Option<Storage>)>,
+        pods: Vec<(Box<PodFacts>, Option<Storage>)>,
         policy: &Policy,
     ) -> Vec<Self> {
-        let judge = |(pod, storage): (PodFacts, Option<Storage>)| {
+        let judge = |(pod, storage): (Box<PodFacts>, Option<Storage>)| {
             let (case, read) = (PodContext::of(facts, policy, &pod), storage.as_ref());
             let reason = case.decide(read);
             let then = case.foreseen(read).filter(|it| it.clock >= facts.now);

@@ -131,7 +131,7 @@ impl Turn<'_> {
     /// effect, a later "not found" no longer tells who deleted the pod.
     pub async fn delete(&mut self) -> Result<(), Outcome> {
         let cluster = self.run.cluster;
-        let mut pod = self.judged.pod.clone();
+        let mut pod = PodFacts::clone(&self.judged.pod);
         let mut tried = 0;
         // A pod that changed gets one second chance. Our own patch changes the pod too, and adds
         // one.

@@ -145,7 +145,7 @@ pub fn not_evicted(survey: &Survey<'_>, pod: &PodView<'_>) -> PodEntry {
         foreseen: judged.foreseen.as_deref().map(ForeseenEntry::from),
         ready_copies: judged.pod.copies.map(|copies| copies.to_string()),
         owned_pods: survey.owned_by(&judged.pod).map(<[_]>::to_vec),
-        ..PodEntry::from(&judged.pod)
+        ..PodEntry::from(&*judged.pod)
     }
 }
 

@@ -510,7 +510,7 @@ fn held_together<'a>(
 /// Lists the active pods of each node, those first that Kubernetes will evict.
 fn active_pods<'a>(run: &'a RunRecord<'_>) -> BTreeMap<&'a str, Vec<&'a PodFacts>> {
     let mut active = BTreeMap::<_, Vec<_>>::new();
-    for pod in run.plan.not_evicted.iter().map(|judged| &judged.pod) {
+    for pod in run.plan.not_evicted.iter().map(|judged| &*judged.pod) {
         if let Some(node) = &pod.node {
             active.entry(node.as_str()).or_default().push(pod);
         }

@@ -9,14 +9,14 @@ use crate::facts::{PodFacts, Uid};
 /// The most Terminating pods, and the most active ones, that are kept of one namespace.
 pub const MAX_PODS_OF_NAMESPACE: usize = 2_000;
 
-/// The pods that are kept, by namespace.
+/// The pods that are kept, by namespace. Each is boxed, since lists of tens of thousands are moved and divided.
 #[derive(Default)]
 pub struct Budget(BTreeMap<String, OfNamespace>);
 
 #[derive(Default)]
 struct OfNamespace {
     /// The longest overdue first, as far as the pods themselves show it. Several pods may lack a UID.
-    kept: BTreeMap<(Timestamp, Uid, String), PodFacts>,
+    kept: BTreeMap<(Timestamp, Uid, String), Box<PodFacts>>,
     /// The number of pods that were not kept.
     over: usize,
 }
@@ -24,7 +24,7 @@ struct OfNamespace {
 impl Budget {
     /// Keeps a pod, unless its namespace has enough pods that are longer overdue. If the pod is there
     /// already, the new state replaces the old one.
-    pub fn add(&mut self, pod: PodFacts) {
+    pub fn add(&mut self, pod: Box<PodFacts>) {
         let of_namespace = self.0.entry(pod.namespace.clone()).or_default();
         let key = (pod.deletion_deadline(), pod.uid.clone(), pod.name.clone());
         of_namespace.kept.insert(key, pod);
@@ -45,7 +45,7 @@ impl Budget {
     }
 
     /// Returns the pods, and of each namespace that has more how many more.
-    pub fn into_pods(self) -> (Vec<PodFacts>, Vec<(String, usize)>) {
+    pub fn into_pods(self) -> (Vec<Box<PodFacts>>, Vec<(String, usize)>) {
         let (mut pods, mut over) = (Vec::new(), Vec::new());
         for (namespace, of_namespace) in self.0 {
             pods.extend(of_namespace.kept.into_values());

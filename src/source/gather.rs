@@ -36,7 +36,7 @@ pub(super) struct Gathering<'a, A> {
     /// The Terminating pod that `explain` asks about.
     pub asked: Option<Uid>,
     /// The pods that are judged.
-    pub pods: Vec<PodFacts>,
+    pub pods: Vec<Box<PodFacts>>,
     /// Those of them that Kubernetes will evict.
     pub not_evicted: BTreeSet<Uid>,
 }
@@ -59,8 +59,8 @@ pub async fn gather(reader: &Reader<'_, impl Api>, asked: Option<PodFacts>) -> R
     run.read_pods(asked).await?;
 
     // 3. Signs of life, the clock and the breaker's count, if anything may be reaped, now or in what is foreseen.
-    let needs_life = |pod: &PodFacts| run.is_asked(pod) || run.judged(pod).needs_life();
-    if !run.pods.iter().any(needs_life) {
+    let mut pods = run.pods.iter();
+    if !pods.any(|pod| run.is_asked(pod) || run.judged(pod).needs_life()) {
         run.read_sets(&mut []).await;
         return Ok(run.gathered(Vec::new(), None));
     }
@@ -162,7 +162,11 @@ impl<'a, A: Api> Gathering<'a, A> {
     }
 
     /// Ends gathering. `due` are the pods whose storage was read.
-    fn gathered(mut self, due: Vec<(PodFacts, Storage)>, leases: Option<OtherLeases>) -> Gathered {
+    fn gathered(
+        mut self,
+        due: Vec<(Box<PodFacts>, Storage)>,
+        leases: Option<OtherLeases>,
+    ) -> Gathered {
         let kept = self.pods.into_iter().map(|pod| (pod, None));
         self.facts.errors = self.reader.errors.take().into_iter().collect();
         let due = due.into_iter().map(|(pod, storage)| (pod, Some(storage)));

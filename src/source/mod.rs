@@ -37,9 +37,9 @@ pub struct Gathered {
     /// The Terminating pods in matching namespaces, each with its storage if gathering came to it.
     /// They are kept apart from the facts because the plan takes them over: there may
     /// be tens of thousands of pods, so they must not be copied.
-    pub pods: Vec<(PodFacts, Option<Storage>)>,
+    pub pods: Vec<(Box<PodFacts>, Option<Storage>)>,
     /// The pods on NotReady nodes that Kubernetes will evict, as if it had requested their deletion.
-    pub not_evicted: Vec<(PodFacts, Option<Storage>)>,
+    pub not_evicted: Vec<(Box<PodFacts>, Option<Storage>)>,
     /// The reading of the other Leases; `None` if there was none, or if this account may not list Leases.
     pub leases: Option<OtherLeases>,
 }

@@ -124,18 +124,18 @@ impl<A: Api> Gathering<'_, A> {
     fn add_pods(&mut self, namespaces: &Read<Namespaces>, asked: Option<PodFacts>) {
         let reader = self.reader;
         // If no namespace was saved, none is opted out.
-        let in_namespace = |pod: PodFacts| PodFacts {
-            in_namespace: if reader.about.lacks_namespaces {
+        let in_namespace = |mut pod: Box<PodFacts>| {
+            pod.in_namespace = if reader.about.lacks_namespaces {
                 Ok(NamespaceFacts::default())
             } else {
                 namespace(namespaces, &pod.namespace)
-            },
-            ..pod
+            };
+            pod
         };
         self.facts.active = reader
             .within_budget("Active", &reader.active)
             .into_iter()
-            .filter_map(|pod| Some((pod.node.clone()?, in_namespace(pod))))
+            .filter_map(|pod| Some((pod.node.clone()?, *in_namespace(pod))))
             .into_group_map()
             .into_iter()
             .collect();
@@ -144,7 +144,7 @@ impl<A: Api> Gathering<'_, A> {
             .into_iter()
             .map(in_namespace)
             .collect_vec();
-        found.extend(asked.map(in_namespace));
+        found.extend(asked.map(Box::new).map(in_namespace));
         found.retain(|pod| {
             if let Some(cause) = &pod.lacks {
                 reader.note(format_args!("pod {}/{}", pod.namespace, pod.name), cause);
@@ -176,7 +176,7 @@ impl<A: Api> Gathering<'_, A> {
             });
             for pod in evicted {
                 self.not_evicted.insert(pod.uid.clone());
-                self.pods.push(pod);
+                self.pods.push(Box::new(pod));
             }
         }
     }

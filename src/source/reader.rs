@@ -144,12 +144,12 @@ impl<'a, A: Api> Reader<'a, A> {
             let matches = pod.namespace.is_empty() || filter.matches(&pod.namespace);
             // Only a report on everything names them.
             if of_all && matches && raw.may_wait() {
-                pods.waiting.add(pod.clone());
+                pods.waiting.add(Box::new(pod.clone()));
             }
             if matches && pod.deletion.is_some() {
-                pods.terminating.add(pod.clone());
+                pods.terminating.add(Box::new(pod.clone()));
             } else if matches && is_not_ready && pod.is_active() {
-                pods.active.add(pod.clone());
+                pods.active.add(Box::new(pod.clone()));
             }
         };
         match self.api.each(Of::Pods(list), add).await {
@@ -183,7 +183,7 @@ impl<'a, A: Api> Reader<'a, A> {
 
     /// Returns the pods of all lists, and notes those that are over the budget of their namespace; `kind`
     /// is the kind of these pods.
-    pub(super) fn within_budget(&self, kind: &str, all: &RefCell<Budget>) -> Vec<PodFacts> {
+    pub(super) fn within_budget(&self, kind: &str, all: &RefCell<Budget>) -> Vec<Box<PodFacts>> {
         let (pods, over) = all.take().into_pods();
         for (namespace, count) in over {
             self.note(

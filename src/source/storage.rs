@@ -32,7 +32,7 @@ const MAX_USES_OF_NAMESPACE: usize = 6_400;
 type Key = (String, String);
 
 impl<A: Api> Gathering<'_, A> {
-    pub async fn read_storage(&mut self) -> Vec<(PodFacts, Storage)> {
+    pub async fn read_storage(&mut self) -> Vec<(Box<PodFacts>, Storage)> {
         let reader = self.reader;
         // Only the pod that `explain` asks about can lack a known node here.
         let (mut due, kept) = std::mem::take(&mut self.pods)
@@ -62,7 +62,7 @@ impl<A: Api> Gathering<'_, A> {
 
     /// Reads the real nodes that each term of a volume allows, and, if a verdict depends on them, the CSI drivers that do
     /// not attach volumes.
-    async fn read_nodes_and_drivers(&self, due: &mut [(PodFacts, Storage)]) {
+    async fn read_nodes_and_drivers(&self, due: &mut [(Box<PodFacts>, Storage)]) {
         let reader = self.reader;
         let needs_drivers = due.iter().any(|(pod, storage)| {
             self.judged(pod)
@@ -102,9 +102,9 @@ impl<A: Api> Gathering<'_, A> {
     }
 
     /// Reads the `StatefulSets` of pods. A verdict needs some of them, the page the Ready pods of all.
-    pub async fn read_sets(&mut self, due: &mut [(PodFacts, Storage)]) {
+    pub async fn read_sets(&mut self, due: &mut [(Box<PodFacts>, Storage)]) {
         let reader = self.reader;
-        let needs_set = |(pod, storage): &&(PodFacts, Storage)| {
+        let needs_set = |(pod, storage): &&(Box<PodFacts>, Storage)| {
             self.judged(pod)
                 .stored(storage)
                 .is_some_and(|it| it.needs_set())
@@ -118,7 +118,7 @@ impl<A: Api> Gathering<'_, A> {
             .iter()
             .map(|(pod, _)| pod)
             .chain(&self.pods)
-            .filter_map(set_of)
+            .filter_map(|pod| set_of(pod))
             .unique();
         let mut counted = BTreeMap::<_, usize>::new();
         let others = others.filter(|(namespace, _)| {
@@ -170,7 +170,7 @@ impl<A: Api> Gathering<'_, A> {
     /// Gives each namespace its share of the PVCs to be read, and returns these PVCs: first those of the
     /// pod that the user asked about, then those of a due pod of each namespace in turn, the longest overdue
     /// first, then those of other pods. PVCs beyond the share are treated as unread, which is no error of the run.
-    fn share_out_claims(&self, due: &mut [PodFacts]) -> Vec<Key> {
+    fn share_out_claims(&self, due: &mut [Box<PodFacts>]) -> Vec<Key> {
         // Pods that are only foreseen take no due pod's place.
         let rank = |pod: &PodFacts| {
             let is_due = self.judged(pod).is_due_so_far();

@@ -49,6 +49,7 @@ impl<A: Api> Gathering<'_, A> {
         let overdue = terminating
             .iter()
             .filter(|pod| pod.deletion_deadline() < facts.now)
+            .map(|pod| &**pod)
             .collect::<Vec<_>>();
         let found = read_each(0..waiting.len(), async |place| {
             waits_for(reader, rows, &facts.attachments, &overdue, &waiting[*place]).await

@@ -183,7 +183,7 @@ fn node_reference(run: &RunRecord<'_>, name: &str) -> Option<ObjectReference> {
 fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
     let codes = [ReasonCode::Stuck.as_str(), OutcomeCode::Deleted.as_str()];
     let is_deleted = |pod: &&PodFacts| run.outcomes.get(&pod.uid) == Some(&Outcome::Deleted);
-    let pods = run.plan.pods.iter().map(|judged| &judged.pod);
+    let pods = run.plan.pods.iter().map(|judged| &*judged.pod);
     pods.filter(is_deleted)
         .filter_map(|pod| Some((pod.node.as_deref()?, pod)))
         .into_group_map_by(|(node, pod)| {
