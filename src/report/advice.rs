@@ -262,8 +262,10 @@ impl<'a> Advice<'a> {
             // Only a run with --all looks at pods on Ready nodes.
             _ if matches!(self.what, What::SeeHang(_)) => false,
             Some(Press::Missed) => !self.nodes.iter().all(|name| {
-                let since = survey.node(name).and_then(|node| node.since);
-                since.is_some_and(|since| survey.now.duration_since(since) >= RINGS)
+                survey
+                    .node(name)
+                    .and_then(|node| node.since)
+                    .is_some_and(|since| survey.now.duration_since(since) >= RINGS)
             }),
             // What was not read beside Ready nodes wakes nobody.
             Some(Press::NotRead) => !survey.down().is_empty(),
@@ -281,11 +283,10 @@ impl<'a> Advice<'a> {
             case.commands.retain(|_| !is_supposed);
             case.harms = case.harms.filter(|_| !case.commands.is_empty());
         }
-        let harms = command.as_ref().filter(|_| self.gives_up());
         Step {
             when: self.press.map_or(When::Later, |_| When::Now),
             what,
-            harms: harms.map(|_| Harm::Data),
+            harms: (command.is_some() && self.gives_up()).then_some(Harm::Data),
             command,
             pods: match self.what {
                 What::SeeWaiting(waiting) => vec![format!("{}/{}", waiting.namespace, waiting.pod)],
@@ -309,9 +310,11 @@ impl<'a> Advice<'a> {
         );
         let what = match &self.what {
             What::TakeTaintOff(name) => {
-                let mut tainted = survey.left_tainted.iter();
-                let node = tainted.find(|node| node.name == **name);
-                command = node.map(|node| target.take_taint_off(node));
+                command = survey
+                    .left_tainted
+                    .iter()
+                    .find(|node| node.name == **name)
+                    .map(|node| target.take_taint_off(node));
                 format!(
                     "Take the out-of-service taint off {name} now: on a Ready node, it detaches volumes that are mounted."
                 )
@@ -325,10 +328,15 @@ impl<'a> Advice<'a> {
             }
             What::ReachMembers(quorum) => {
                 let known = |name: &str| survey.node(name).and_then(|node| node.known);
-                let spots = nodes.iter().map(|name| with_address(name, known(name)));
-                let spots = listed(&spots.collect_vec(), NAMES);
-                let mut distributions = nodes.iter().filter_map(|name| known(name)?.distribution);
-                let save = match distributions.next() {
+                let members = nodes
+                    .iter()
+                    .map(|name| with_address(name, known(name)))
+                    .collect_vec();
+                let spots = listed(&members, NAMES);
+                let save = match nodes
+                    .iter()
+                    .find_map(|name| known(name)?.distribution)
+                {
                     Some(Distribution::K3s) => "k3s etcd-snapshot save",
                     Some(Distribution::Rke2) => "rke2 etcd-snapshot save",
                     None => "etcdctl snapshot save",
@@ -540,8 +548,13 @@ impl<'a> Advice<'a> {
                         && (&facts.node, &facts.namespace, &facts.workload)
                             == (&asked.node, &asked.namespace, &asked.workload)
                 });
-                let ties = pods[0].reason.ties.iter();
-                let all = if ties.filter(|tie| tie.is_pinned()).count() > 1 {
+                let pinned = pods[0]
+                    .reason
+                    .ties
+                    .iter()
+                    .filter(|tie| tie.is_pinned())
+                    .count();
+                let all = if pinned > 1 {
                     " Give up all such PVCs of the pod, or none."
                 } else {
                     ""
@@ -577,10 +590,15 @@ impl<'a> Advice<'a> {
                 };
                 if hang.is_of_kubelet() {
                     let known = pods.iter().filter_map(|pod| pod.node);
-                    let services = known.clone().map(kubelet_service).unique();
-                    let restarts = services.map(|service| format!("systemctl restart {service}"));
-                    let drained = known.unique_by(|node| &node.name).take(CONFIRMED);
-                    let drains = drained.map(|node| target.drain(node));
+                    let restarts = known
+                        .clone()
+                        .map(kubelet_service)
+                        .unique()
+                        .map(|service| format!("systemctl restart {service}"));
+                    let drains = known
+                        .unique_by(|node| &node.name)
+                        .take(CONFIRMED)
+                        .map(|node| target.drain(node));
                     let one = match nodes.len() {
                         1 => "",
                         _ => ", one at a time, each once the others are Ready",
@@ -677,11 +695,15 @@ impl<'a> Advice<'a> {
 
     /// Returns what to do with those of its machines that are off.
     fn confirm(&self, survey: &Survey<'_>, what: &str) -> Case {
-        let nodes = self.nodes.iter().filter_map(|name| survey.node(name));
         let nodes = match self.apart {
             // Lines that stand together are pasted together, and only this one of the nodes was looked at.
             Some(place) => vec![&survey.nodes[place]],
-            None => nodes.take(CONFIRMED).collect_vec(),
+            None => self
+                .nodes
+                .iter()
+                .filter_map(|name| survey.node(name))
+                .take(CONFIRMED)
+                .collect_vec(),
         };
         let commands = nodes
             .iter()
@@ -718,8 +740,7 @@ impl<'a> Advice<'a> {
         let mut cases = Vec::new();
         // Later, the step itself says what to do with a machine that runs.
         if comes || !moves {
-            let on_disk = self.select(survey, |pod| pod.returns);
-            let boots = match on_disk {
+            let boots = match self.select(survey, |pod| pod.returns) {
                 Some(pods) => format!(
                     "leave it on. {pods} {} its disk.",
                     pods.verb("needs", "need")
@@ -762,11 +783,13 @@ impl<'a> Advice<'a> {
         cases.push(off);
         if comes {
             let until = survey.now.saturating_add(LOOKED_AWAY).unwrap_or(survey.now);
-            let known = match self.nodes[..] {
-                [name] => survey.node(name).and_then(|node| node.known),
+            let opt_out = match self.nodes[..] {
+                [name] => survey
+                    .node(name)
+                    .and_then(|node| node.known)
+                    .map(|node| survey.target.opt_out(node, until)),
                 _ => None,
             };
-            let opt_out = known.map(|node| survey.target.opt_out(node, until));
             let what = format!(
                 "opt {} out of runs until {}, and look before then (pod-reaper.io/skip- ends that).",
                 self.nodes,
@@ -775,8 +798,10 @@ impl<'a> Advice<'a> {
             cases.push(Case::new("Cannot look", what).with(opt_out, None));
         } else if moves {
             let using = self.select(survey, PodView::moves_a_volume);
-            let owners = using.map(|pods| listed(&Pods(pods.in_turn(NAMES)).workloads(), NAMES));
-            let owners = prefixed(": ", owners);
+            let owners = prefixed(
+                ": ",
+                using.map(|pods| listed(&Pods(pods.in_turn(NAMES)).workloads(), NAMES)),
+            );
             cases.push(Case::new(
                 "Cannot look",
                 format!("stop what uses these volumes, each by its owner{owners}. Delete no object, and scale down nothing whose PVCs go then. Do the same if it cannot be stopped."),
@@ -793,8 +818,12 @@ impl<'a> Advice<'a> {
     ) -> Option<Pods<'s>> {
         let names = self.nodes.iter().copied().collect::<BTreeSet<_>>();
         survey.select(|pod| {
-            let node = pod.facts.node.as_deref();
-            is(pod) && node.is_some_and(|node| names.contains(node))
+            is(pod)
+                && pod
+                    .facts
+                    .node
+                    .as_deref()
+                    .is_some_and(|node| names.contains(node))
         })
     }
 
@@ -851,11 +880,13 @@ impl<'a> Pods<'a> {
 
     /// Names what they belong to, each once.
     pub fn workloads(&self) -> Vec<String> {
-        let names = self.iter().map(|pod| match &pod.facts.workload {
-            Some(owner) => format!("{} {}/{}", owner.kind, pod.facts.namespace, owner.name),
-            None => pod.name(),
-        });
-        names.unique().collect()
+        self.iter()
+            .map(|pod| match &pod.facts.workload {
+                Some(owner) => format!("{} {}/{}", owner.kind, pod.facts.namespace, owner.name),
+                None => pod.name(),
+            })
+            .unique()
+            .collect()
     }
 
     /// Lists their nodes, one alone with what finds it.
@@ -869,8 +900,10 @@ impl<'a> Pods<'a> {
 
     /// Returns the namespace of all of them; `None` if they have several.
     pub fn namespace(&self) -> Option<&'a str> {
-        let mut namespaces = self.iter().map(|pod| pod.facts.namespace.as_str());
-        namespaces.all_equal_value().ok()
+        self.iter()
+            .map(|pod| pod.facts.namespace.as_str())
+            .all_equal_value()
+            .ok()
     }
 
     pub fn verb(&self, singular: &'static str, plural: &'static str) -> &'static str {
@@ -885,8 +918,8 @@ impl Display for Pods<'_> {
         if self.len() <= NAMED {
             return write!(f, "{}", self.iter().map(|pod| pod.name()).format(", "));
         }
-        let namespaces = self.iter().map(|pod| &pod.facts.namespace);
-        match namespaces.unique().count().min(NAMED) {
+        let namespaces = self.iter().map(|pod| &pod.facts.namespace).unique().count();
+        match namespaces.min(NAMED) {
             1 => write!(f, "{} pods", self.len())?,
             first => {
                 let named = self.in_turn(NAMED).into_iter().take(first);
@@ -894,8 +927,11 @@ impl Display for Pods<'_> {
                 write!(f, "{} and {more}", named.map(PodView::name).format(", "))?;
             }
         }
-        let mut alike = self.iter().map(|pod| (pod.fate, pod.fate_code));
-        match alike.all_equal_value() {
+        match self
+            .iter()
+            .map(|pod| (pod.fate, pod.fate_code))
+            .all_equal_value()
+        {
             Ok((Verdict::Manual, code)) => write!(f, " [{code}]"),
             _ => Ok(()),
         }
@@ -904,8 +940,13 @@ impl Display for Pods<'_> {
 
 impl<'a> Nodes<'a> {
     fn of(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let names = names.into_iter().unique();
-        Self(names.sorted_by_cached_key(|name| natural(name)).collect())
+        Self(
+            names
+                .into_iter()
+                .unique()
+                .sorted_by_cached_key(|name| natural(name))
+                .collect(),
+        )
     }
 
     /// Names them with a verb.
@@ -923,19 +964,27 @@ impl Display for Nodes<'_> {
 /// Lists what to do about a run, its nodes and its pods, or about the one pod that somebody asked about, the most urgent first.
 pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let is_run = survey.asked.is_none();
-    let nodes = survey.nodes.iter().enumerate();
-    let nodes = nodes.flat_map(|(index, node)| match survey.shown_on(node) {
-        none if none.is_empty() && !is_run => Vec::new(),
-        pods => for_node(survey, index, &pods),
-    });
-    let pods = survey.shown().iter().flat_map(|pod| for_pod(survey, pod));
-    // A pod that still ends by itself needs nobody.
-    let pods =
-        pods.filter(|advice| !is_run || !matches!(advice.what, What::SeeHang(Hang::Ending(_))));
+    let nodes =
+        survey
+            .nodes
+            .iter()
+            .enumerate()
+            .flat_map(|(index, node)| match survey.shown_on(node) {
+                none if none.is_empty() && !is_run => Vec::new(),
+                pods => for_node(survey, index, &pods),
+            });
+    let pods = survey
+        .shown()
+        .iter()
+        .flat_map(|pod| for_pod(survey, pod))
+        // A pod that still ends by itself needs nobody.
+        .filter(|advice| !is_run || !matches!(advice.what, What::SeeHang(Hang::Ending(_))));
     let run = is_run.then(|| for_run(survey)).into_iter().flatten();
     // If the pod waits for another one, that one is shown.
-    let waiting = survey.waiting.filter(|_| survey.shown().is_empty());
-    let waiting = waiting.map(|waiting| for_waiting(survey, waiting));
+    let waiting = survey
+        .waiting
+        .filter(|_| survey.shown().is_empty())
+        .map(|waiting| for_waiting(survey, waiting));
     let held = reach_asked(survey).into_iter().chain(make_room(survey));
     let mut all = joined_up(nodes.chain(pods).chain(run).chain(waiting).chain(held));
     // Data is given up one pod at a time: a page has the command only if one pod needs it.
@@ -978,8 +1027,11 @@ fn joined_up<'a>(all: impl Iterator<Item = Advice<'a>>) -> Vec<Advice<'a>> {
 fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let mut all = Vec::new();
     for node in &survey.left_tainted {
-        let what = What::TakeTaintOff(&node.name);
-        all.push(Advice::new(what, Vec::new(), Some(Press::Unsure)));
+        all.push(Advice::new(
+            What::TakeTaintOff(&node.name),
+            Vec::new(),
+            Some(Press::Unsure),
+        ));
     }
     let not_known = match survey.limit() {
         Some(Limit::Unread(what)) => Some(what.as_str()),
@@ -987,8 +1039,11 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         _ => None,
     };
     if let Some(what) = not_known {
-        let what = What::SeeWhatIsNotKnown(what);
-        all.push(Advice::new(what, Vec::new(), Some(Press::NotRead)));
+        all.push(Advice::new(
+            What::SeeWhatIsNotKnown(what),
+            Vec::new(),
+            Some(Press::NotRead),
+        ));
     }
     // Without leases, the file is to be saved again.
     for gap in survey.gaps.iter().filter(|_| survey.incomplete.is_none()) {
@@ -1020,13 +1075,22 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     match survey.limit() {
         Some(Limit::MassOutage(_)) => {
             // The breaker may hold the nodes of one zone alone.
-            let held = survey.nodes.iter().filter(|node| node.held.is_some());
-            let down = held.filter(|node| node.known.is_some_and(NodeFacts::is_machine_down));
-            all.push(reach(survey, down.map(|node| node.name).collect()));
+            let down = survey
+                .nodes
+                .iter()
+                .filter(|node| node.held.is_some())
+                .filter(|node| node.known.is_some_and(NodeFacts::is_machine_down))
+                .map(|node| node.name)
+                .collect();
+            all.push(reach(survey, down));
         }
         Some(Limit::FailedTogether { .. }) => {
-            let groups = survey.together.iter();
-            all.extend(groups.map(|(_, nodes)| reach(survey, nodes.clone())));
+            all.extend(
+                survey
+                    .together
+                    .iter()
+                    .map(|(_, nodes)| reach(survey, nodes.clone())),
+            );
         }
         _ => {}
     }
@@ -1037,10 +1101,10 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
 /// Ready of the pod's workload is not read.
 fn for_waiting<'a>(survey: &Survey<'a>, waiting: &'a Waiting) -> Advice<'a> {
     let (nodes, press) = match &waiting.waits_for {
-        WaitsFor::Nodes { nodes } => {
-            let nodes = nodes.iter().map(String::as_str);
-            (nodes.collect(), Some(Press::Missed))
-        }
+        WaitsFor::Nodes { nodes } => (
+            nodes.iter().map(String::as_str).collect(),
+            Some(Press::Missed),
+        ),
         WaitsFor::Attachment { node, .. }
             if survey.node(node).is_some_and(|node| node.state.is_some()) =>
         {
@@ -1054,11 +1118,11 @@ fn for_waiting<'a>(survey: &Survey<'a>, waiting: &'a Waiting) -> Advice<'a> {
 
 /// Returns the look at the first of nodes of which nobody knows whether they live, or at the first with pods.
 fn reach<'a>(survey: &Survey<'a>, nodes: Vec<&'a str>) -> Advice<'a> {
-    let first = nodes
-        .iter()
-        .min_by_key(|name| survey.node(name).is_none_or(|node| node.pods.is_empty()));
     Advice {
-        apart: first.and_then(|name| survey.place(name)),
+        apart: nodes
+            .iter()
+            .min_by_key(|name| survey.node(name).is_none_or(|node| node.pods.is_empty()))
+            .and_then(|name| survey.place(name)),
         ..Advice::new(What::Reach, nodes, Some(Press::Unsure))
     }
 }
@@ -1083,8 +1147,10 @@ fn make_room<'a>(survey: &'a Survey<'a>) -> Option<Advice<'a>> {
     let nodes = &mut advice.nodes.0;
     nodes.retain(|name| {
         survey.node(name).is_some_and(|node| {
-            let mut pods = survey.pods_on(node);
-            node.volumes == Volumes::Stay && !pods.any(|pod| pod.wants_node_off() || pod.returns)
+            node.volumes == Volumes::Stay
+                && !survey
+                    .pods_on(node)
+                    .any(|pod| pod.wants_node_off() || pod.returns)
         })
     });
     advice.apart = nodes.first().and_then(|name| survey.place(name));
@@ -1095,9 +1161,10 @@ fn make_room<'a>(survey: &'a Survey<'a>) -> Option<Advice<'a>> {
 fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     let mut all = Vec::new();
     let press_of = |sets: &[&RememberedSet]| {
-        let mut copies = sets.iter().filter_map(|set| set.copies);
-        let is_missed = copies.any(|it| it.ready <= it.wanted / 2);
-        is_missed.then_some(Press::Missed)
+        sets.iter()
+            .filter_map(|set| set.copies)
+            .any(|it| it.ready <= it.wanted / 2)
+            .then_some(Press::Missed)
     };
     let mut again = Vec::new();
     for set in survey.not_ready_again() {
@@ -1121,8 +1188,7 @@ fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     if let Some(worst) = again.first() {
         let namespace = &worst.namespace;
         let press = press_of(&again);
-        let sets = in_turn(again, NAMED, |set| Some(&set.namespace));
-        let sets = listed(&sets, NAMED);
+        let sets = listed(&in_turn(again, NAMED, |set| Some(&set.namespace)), NAMED);
         let what = What::NotReadyAgain { sets, namespace };
         all.push(Advice::new(what, Vec::new(), press));
     }
@@ -1133,9 +1199,11 @@ fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         .filter(|node| node.may_have_run_twice())
     {
         let noted = &node.noted;
-        let pods = noted.pods.iter();
-        let suspects = pods.filter(|it| it.attached || !it.is_replaced_early());
-        let mut pods = suspects.collect_vec();
+        let mut pods = noted
+            .pods
+            .iter()
+            .filter(|it| it.attached || !it.is_replaced_early())
+            .collect_vec();
         if pods.is_empty() {
             pods = noted.pods.iter().collect();
         }
@@ -1176,14 +1244,16 @@ pub fn exit(survey: &Survey<'_>, all: &[Advice<'_>]) -> Exit {
 
 /// Lists the nodes whose machines have to be looked at before something is harmed, each with what to do.
 pub fn to_look_at(survey: &Survey<'_>) -> Vec<(String, String)> {
-    let looks = all(survey).into_iter().filter(|advice| {
-        matches!(advice.what, What::SeeMachine { .. }) && advice.press == Some(Press::Harm)
-    });
-    let of_nodes = looks.flat_map(|advice| {
-        let Step { nodes, what, .. } = advice.step(survey);
-        nodes.into_iter().map(move |name| (name, what.clone()))
-    });
-    of_nodes.collect()
+    all(survey)
+        .into_iter()
+        .filter(|advice| {
+            matches!(advice.what, What::SeeMachine { .. }) && advice.press == Some(Press::Harm)
+        })
+        .flat_map(|advice| {
+            let Step { nodes, what, .. } = advice.step(survey);
+            nodes.into_iter().map(move |name| (name, what.clone()))
+        })
+        .collect()
 }
 
 /// Lists what to do about the node at that index because of these pods on it. Nothing in the list contradicts its state: a
@@ -1202,13 +1272,13 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
         all.push(Advice::new(drop, members, None));
     }
     if asks(ReasonCode::KubeletAlive) {
-        let says = node.known.filter(|known| known.ready == Ready::False);
-        let repair = What::Repair {
-            fault: says.and_then(|known| known.kubelet_says),
-        };
+        let fault = node
+            .known
+            .filter(|known| known.ready == Ready::False)
+            .and_then(|known| known.kubelet_says);
         all.push(Advice {
             apart: Some(index),
-            ..advice(repair, press_if_missed(pods))
+            ..advice(What::Repair { fault }, press_if_missed(pods))
         });
     }
     let on_disk = pods.iter().copied().filter(|pod| pod.returns).collect_vec();
@@ -1219,11 +1289,15 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
     }
     if !on_disk.is_empty() && (!is_suspect || node.volumes != Volumes::Stay) {
         // A page names those that are missed, if there are some.
-        let back = on_disk.iter().copied();
-        let back = back.filter(|pod| press_of_data.is_none() || pod.is_missed());
-        let is_off = !is_suspect;
-        let switch_on = What::SwitchOn { is_off };
-        all.push(Advice::of_pods(switch_on, back.collect(), press_of_data));
+        let back = on_disk
+            .iter()
+            .copied()
+            .filter(|pod| press_of_data.is_none() || pod.is_missed())
+            .collect();
+        let switch_on = What::SwitchOn {
+            is_off: !is_suspect,
+        };
+        all.push(Advice::of_pods(switch_on, back, press_of_data));
     }
     if !is_suspect {
         return all;
@@ -1233,11 +1307,14 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
         Volumes::MovedAt(_) | Volumes::MoveAt(_) | Volumes::MayHaveMoved
     );
     let wants_off = pods.iter().any(|pod| pod.wants_node_off());
-    let for_mark = pods.iter().copied().filter(|pod| {
-        let may_end = node.may_taint && pod.asks().contains(&ReasonCode::Finalizers);
-        may_end || pod.asks().contains(&ReasonCode::SharedDisk)
-    });
-    let for_mark = for_mark.collect_vec();
+    let for_mark = pods
+        .iter()
+        .copied()
+        .filter(|pod| {
+            let may_end = node.may_taint && pod.asks().contains(&ReasonCode::Finalizers);
+            may_end || pod.asks().contains(&ReasonCode::SharedDisk)
+        })
+        .collect_vec();
     let needs = Needs {
         // A question is about one of the pods on the node.
         disk: survey.pods_on(node).any(|pod| pod.returns),
@@ -1320,9 +1397,10 @@ fn for_reason<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, code: ReasonCode) -
     match code {
         // Their node's steps say what to do.
         ReasonCode::EtcdMember | ReasonCode::KubeletAlive | ReasonCode::SharedDisk => Vec::new(),
-        ReasonCode::Finalizers => {
-            let finalizers = pod.facts.holding_finalizers(pod.node.is_some());
-            let steps = finalizers.map(|finalizer| match survey.node_of(pod) {
+        ReasonCode::Finalizers => pod
+            .facts
+            .holding_finalizers(pod.node.is_some())
+            .map(|finalizer| match survey.node_of(pod) {
                 Some(node) if is_held_until_the_end(finalizer) => What::EndPods {
                     finalizer,
                     may_taint: node.may_taint,
@@ -1331,24 +1409,24 @@ fn for_reason<'a>(survey: &Survey<'a>, pod: &'a PodView<'a>, code: ReasonCode) -
                     finalizer,
                     by: pod.facts.finalizers_set_by.get(finalizer),
                 },
-            });
-            steps.collect()
-        }
+            })
+            .collect(),
         ReasonCode::KosmosLeaf => {
             let cluster = pod
                 .node
-                .and_then(|node| node.leaf.as_ref()?.cluster.as_deref());
-            vec![What::LookInLeafCluster(
-                cluster.unwrap_or("the leaf cluster"),
-            )]
+                .and_then(|node| node.leaf.as_ref()?.cluster.as_deref())
+                .unwrap_or("the leaf cluster");
+            vec![What::LookInLeafCluster(cluster)]
         }
         ReasonCode::VirtualNode | ReasonCode::EdgeNode | ReasonCode::LeafNode => {
             vec![What::RepairLeaf]
         }
-        ReasonCode::LocalVolume => {
-            let ties = pod.reason.ties.iter();
-            ties.filter_map(|tie| for_tie(pod, tie)).collect()
-        }
+        ReasonCode::LocalVolume => pod
+            .reason
+            .ties
+            .iter()
+            .filter_map(|tie| for_tie(pod, tie))
+            .collect(),
         ReasonCode::HostPath => {
             let paths = pod.facts.host_paths.iter().join(", ");
             vec![What::GiveUpPath { paths }]
@@ -1389,10 +1467,9 @@ fn for_tie<'a>(pod: &'a PodView<'a>, tie: &'a Tie) -> Option<What<'a>> {
 fn discards(survey: &Survey<'_>, pod: &PodView<'_>, claim: &str) -> Option<String> {
     let read = &pod.judged.claim(claim)?.read;
     read.volume()?;
-    let namespace = &pod.facts.namespace;
     survey
         .target
-        .delete_claim(pod.node?, namespace, claim, &read.uid)
+        .delete_claim(pod.node?, &pod.facts.namespace, claim, &read.uid)
 }
 
 /// Says what must not be done to these pods and their nodes.
@@ -1401,41 +1478,48 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let needs_you = |pod: &PodView<'_>| pod.fate == Verdict::Manual && !is_alive(pod);
     // The steps for these reasons delete the pod by hand.
     let is_kept = |pod: &PodView<'_>| {
-        let mut codes = pod.reason.asks.iter().chain([&pod.fate_code]);
         let by_hand = [ReasonCode::HostPath, ReasonCode::OwnerKind];
-        needs_you(pod) && !codes.any(|code| by_hand.contains(code))
+        needs_you(pod)
+            && !pod
+                .reason
+                .asks
+                .iter()
+                .chain([&pod.fate_code])
+                .any(|code| by_hand.contains(code))
     };
-    let moves = survey.select(|pod| {
-        let node = survey.node_of(pod);
-        pod.moves_a_volume() && node.is_some_and(NodeView::is_suspect)
-    });
     let strays = survey.strays.iter().filter(|_| survey.asked.is_none());
     let waits = |is: fn(&Waiting) -> bool| {
-        let mut strays = strays.clone();
         survey.waiting.is_some_and(is)
-            || strays.any(|stray| matches!(stray, Stray::Pending(waiting) if is(waiting)))
+            || strays
+                .clone()
+                .any(|stray| matches!(stray, Stray::Pending(waiting) if is(waiting)))
     };
     let is_attached = waits(Waiting::is_for_attachment)
         || strays
             .clone()
             .any(|stray| matches!(stray, Stray::Attachment { is_gone: false, .. }));
     let is_tied = waits(|waiting| matches!(waiting.waits_for, WaitsFor::Nodes { .. }));
-    let members = survey.with_code(ReasonCode::EtcdMember);
     let option = match survey.limit() {
         Some(Limit::MassOutage(_)) => Some("--max-not-ready-percent=100"),
         Some(Limit::FailedTogether { .. }) => Some("--max-failed-together=0"),
         _ => None,
     };
-    let before = moves.map(|pods| format!("before {} off", pods.nodes().are()));
+    let before = survey
+        .select(|pod| pod.moves_a_volume() && survey.node_of(pod).is_some_and(NodeView::is_suspect))
+        .map(|pods| format!("before {} off", pods.nodes().are()));
     let by_hand = survey.select(|pod| needs_you(pod) && !is_kept(pod));
     let kept = survey.select(is_kept).map(|_| match by_hand {
         Some(_) => "force-delete pods that need you except by a step above, ",
         None => "force-delete pods that need you, ",
     });
     let texts = [
-        members.map(|pods| {
-            let quorums = pods.iter().filter_map(|pod| pod.node?.quorum.as_deref());
-            let names = quorums.flat_map(|it| &it.not_ready).unique().join(" or ");
+        survey.with_code(ReasonCode::EtcdMember).map(|pods| {
+            let names = pods
+                .iter()
+                .filter_map(|pod| pod.node?.quorum.as_deref())
+                .flat_map(|it| &it.not_ready)
+                .unique()
+                .join(" or ");
             format!(
                 "power off {names} before you know that it is dead: the API server may need it. Never restart, drain or upgrade a member that is Ready: with one less, the API server can stop."
             )
@@ -1468,25 +1552,29 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             "delete the PVC of a pod that waits for a node: its data can be there alone.".to_owned()
         }),
     ];
-    let hang = survey.select(|pod| {
-        let is_shown = |hang: Hang<'_>| survey.asked.is_some() || hang.code() != HangCode::Ending;
-        pod.hang.is_some_and(is_shown) && !needs_you(pod)
-    });
-    let hang = hang.map(|pods| format!("force-delete {pods}, or strip a finalizer: containers can still run, volumes can still be mounted, and what a finalizer protects is left behind."));
+    let hang = survey
+        .select(|pod| {
+            pod.hang
+                .is_some_and(|hang| survey.asked.is_some() || hang.code() != HangCode::Ending)
+                && !needs_you(pod)
+        })
+        .map(|pods| format!("force-delete {pods}, or strip a finalizer: containers can still run, volumes can still be mounted, and what a finalizer protects is left behind."));
     texts.into_iter().flatten().chain(hang).collect()
 }
 
 /// Names a machine with what finds its console: its address, its zone, and the end of its provider ID.
 fn with_address(name: &str, known: Option<&NodeFacts>) -> String {
     let words = known.into_iter().flat_map(|node| {
-        let zone = node.zone.as_ref().and_then(|zone| zone.0[1].as_deref());
-        let zone = zone.map(|zone| format!("zone {}", Foreign::<60>::from(zone)));
+        let zone = node
+            .zone
+            .as_ref()
+            .and_then(|zone| zone.0[1].as_deref())
+            .map(|zone| format!("zone {}", Foreign::<60>::from(zone)));
         let [address, machine] =
             [&node.address, &node.machine].map(|it| it.as_ref().map(Foreign::to_string));
         [address, zone, machine].into_iter().flatten()
     });
-    let words = joined(words, ", ");
-    words.map_or_else(|| name.to_owned(), |words| format!("{name} ({words})"))
+    joined(words, ", ").map_or_else(|| name.to_owned(), |words| format!("{name} ({words})"))
 }
 
 /// Says which machine to look at, and by when.

@@ -30,7 +30,6 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
     let asked = survey.asked;
     let advised = advice::all(survey);
     let nodes = || survey.nodes.iter().filter_map(|it| node(survey, it));
-    let limits = survey.limits.iter().map(|limit| limit.state());
     Report {
         version: VERSION,
         program_version: env!("CARGO_PKG_VERSION"),
@@ -49,7 +48,12 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
         guard: settings.guard(),
         breaker: survey.limit().map(|limit| BreakerEntry {
             reason: limit.code(),
-            detail: limits.unique().join("; "),
+            detail: survey
+                .limits
+                .iter()
+                .map(|limit| limit.state())
+                .unique()
+                .join("; "),
             zones: survey.zones.keys().map(Zone::to_string).collect(),
             held: survey.terminating().filter(|pod| pod.is_held()).count(),
         }),
@@ -180,7 +184,6 @@ fn node(survey: &Survey<'_>, node: &NodeView<'_>) -> Option<NodeEntry> {
     let Some(known) = node.known else {
         return Some(entry);
     };
-    let leaf = known.leaf.iter().flat_map(|leaf| leaf.marks.clone());
     Some(NodeEntry {
         address: known.address.as_ref().map(Foreign::to_string),
         zone: known.zone.as_ref().map(Zone::to_string),
@@ -193,7 +196,11 @@ fn node(survey: &Survey<'_>, node: &NodeView<'_>) -> Option<NodeEntry> {
             .fenced(survey.now, &survey.settings.policy)
             .map(str::to_owned),
         out_of_service: known.out_of_service,
-        leaf_marks: leaf.collect(),
+        leaf_marks: known
+            .leaf
+            .iter()
+            .flat_map(|leaf| leaf.marks.clone())
+            .collect(),
         ..entry
     })
 }

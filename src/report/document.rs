@@ -134,8 +134,9 @@ impl Section {
     pub fn not_seen(unseen: &[String]) -> Self {
         let texts = unseen.iter().take(1).cloned();
         let mut section = Self::of_texts(Kind::List, "NOT SEEN", Tone::Plain, texts);
-        let commands = unseen.iter().skip(1).cloned();
-        section.lines.extend(commands.map(Line::Command));
+        section
+            .lines
+            .extend(unseen.iter().skip(1).cloned().map(Line::Command));
         section
     }
 

@@ -102,8 +102,10 @@ pub fn headline(survey: &Survey<'_>, pod: &PodFacts) -> String {
         verdict => verdict.as_str().to_uppercase(),
     };
     // A limit can last longer than the time for which the pod waits.
-    let from = asked.from.filter(|_| !asked.is_on_held_node);
-    let from = from.map(|from| head::day(survey, from));
+    let from = asked
+        .from
+        .filter(|_| !asked.is_on_held_node)
+        .map(|from| head::day(survey, from));
     let then = match (from, asked.fate) {
         (Some(from), Verdict::Reap) => format!(", A RUN DELETES IT FROM {from} ON"),
         (Some(from), Verdict::Manual) => format!(", NEEDS YOU FROM {from} ON"),
@@ -117,12 +119,12 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
     let entry = entry(survey, pod);
     let asked = survey.shown().first();
     let waits = survey.waiting.filter(|_| asked.is_none());
-    let node = match waits.map(|it| &it.waits_for) {
+    let name = match waits.map(|it| &it.waits_for) {
         Some(WaitsFor::Attachment { node, .. }) => Some(node),
         Some(WaitsFor::Nodes { nodes }) => nodes.first(),
         _ => pod.node.as_ref(),
     };
-    let node = node.and_then(|name| survey.node(name));
+    let node = name.and_then(|name| survey.node(name));
     let state = node.and_then(|node| {
         let is_other = asked.is_some_and(|pod| !pod.moves_a_volume())
             && head::deadline(survey, &[node]).is_some();
@@ -134,8 +136,9 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
         Some(head::says(survey, node.state.as_ref()?, &[node]) + other)
     });
     let hang = asked.and_then(|pod| pod.hang);
-    let attached = asked.filter(|pod| hang.is_some() && pod.attached == Ok(true));
-    let attached = attached.map(|_| "A volume is attached to its node.".to_owned());
+    let attached = asked
+        .filter(|pod| hang.is_some() && pod.attached == Ok(true))
+        .map(|_| "A volume is attached to its node.".to_owned());
     let data = attached.into_iter().chain(head::data(survey));
     let by_itself = match (hang, waits) {
         (Some(Hang::Ending(_)), _) => Some("Its kubelet ends it.".to_owned()),
@@ -148,7 +151,7 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
         (None, None) => joined(head::next(survey), " "),
     };
     let other = survey.waiting.filter(|_| waits.is_none());
-    let texts = [
+    [
         ("NOTE", survey.incomplete.map(str::to_owned)),
         ("waits", other.map(|it| format!("{it}."))),
         (
@@ -164,11 +167,10 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
         ("the pod", asked.and_then(|pod| overdue(survey, pod))),
         ("by itself", by_itself),
         ("afterwards", entry.note),
-    ];
-    texts
-        .into_iter()
-        .map(|(heading, text)| Section::of_texts(Kind::Head, heading, Tone::Plain, text))
-        .collect()
+    ]
+    .into_iter()
+    .map(|(heading, text)| Section::of_texts(Kind::Head, heading, Tone::Plain, text))
+    .collect()
 }
 
 /// Says why the pod gets its verdict, and why it will need you once it is stuck.
@@ -176,34 +178,37 @@ fn why(survey: &Survey<'_>, detail: &str) -> String {
     let later = survey
         .shown()
         .first()
-        .filter(|pod| pod.fate == Verdict::Manual);
-    let later = later.and_then(|pod| {
-        Some(format!(
-            "From {} on: {}",
-            head::day(survey, pod.from?),
-            pod.reason
-        ))
-    });
+        .filter(|pod| pod.fate == Verdict::Manual)
+        .and_then(|pod| {
+            Some(format!(
+                "From {} on: {}",
+                head::day(survey, pod.from?),
+                pod.reason
+            ))
+        });
     format!("{detail}{}", prefixed(" ", later))
 }
 
 /// Lists what each rule saw, the limit of the node, and what was not read.
 pub fn lists(survey: &Survey<'_>) -> Vec<Section> {
     // If a limit decides, `why` has its sentence.
-    let asked = survey.shown().first();
-    let asked = asked.filter(|pod| pod.judged.limit.is_none());
-    let limit = asked.and_then(|pod| survey.node_of(pod)?.held);
-    let unread = survey.errors.iter();
-    let unread = unread.map(|error| format!("{}: {}", error.what, error.cause));
-    let sections = [
+    let limit = survey
+        .shown()
+        .first()
+        .filter(|pod| pod.judged.limit.is_none())
+        .and_then(|pod| survey.node_of(pod)?.held);
+    let unread = survey
+        .errors
+        .iter()
+        .map(|error| format!("{}: {}", error.what, error.cause));
+    [
         ("RULES", Vec::from_iter(of_rules(&rules(survey)))),
         ("LIMITS", Vec::from_iter(limit.map(Limit::sentence))),
         ("NOT READ", unread.collect()),
-    ];
-    sections
-        .into_iter()
-        .map(|(heading, texts)| Section::of_texts(Kind::List, heading, Tone::Quiet, texts))
-        .collect()
+    ]
+    .into_iter()
+    .map(|(heading, texts)| Section::of_texts(Kind::List, heading, Tone::Quiet, texts))
+    .collect()
 }
 
 /// Says for how long the pod is overdue; `None` within its grace period, of which the reason tells.
@@ -218,28 +223,33 @@ fn overdue(survey: &Survey<'_>, pod: &PodView<'_>) -> Option<String> {
         (counts.running, "running"),
         (counts.waiting, "not started"),
         (counts.terminated, "ended"),
-    ];
-    let states = states
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, state)| format!("{count} {state}"));
-    let states = joined(states, ", ");
-    let last = counts.ended_at.map(|at| head::day(survey, at));
-    let last = prefixed(", the last at ", last);
-    let grace = pod.facts.deletion.and_then(|its| its.grace_seconds);
-    let grace = grace.map(|grace| human_duration(SignedDuration::from_secs(grace)));
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, state)| format!("{count} {state}"));
+    let last = prefixed(
+        ", the last at ",
+        counts.ended_at.map(|at| head::day(survey, at)),
+    );
+    let grace = pod
+        .facts
+        .deletion
+        .and_then(|its| its.grace_seconds)
+        .map(|grace| human_duration(SignedDuration::from_secs(grace)));
     Some(format!(
         "{text}{}. Containers: {}{last}.",
         prefixed(", grace period ", grace),
-        states.as_deref().unwrap_or("not known")
+        joined(states, ", ").as_deref().unwrap_or("not known")
     ))
 }
 
 /// Lists the rules by number: those that do not apply, and those after the one that decides, together; each other
 /// one with its question and what it saw.
 fn of_rules(rules: &[Evaluation]) -> Option<String> {
-    let decides = rules.iter().find(|rule| rule.decides);
-    let last_asked = decides.map_or(rules.len(), |rule| rule.number);
+    let last_asked = rules
+        .iter()
+        .find(|rule| rule.decides)
+        .map_or(rules.len(), |rule| rule.number);
     let said = rules.iter().map(|rule| {
         let answer = match rule.holds {
             _ if rule.number > last_asked => format!("not asked, since {last_asked} decides"),
@@ -251,16 +261,17 @@ fn of_rules(rules: &[Evaluation]) -> Option<String> {
         };
         (rule.number, rule.number, answer)
     });
-    let groups = said.coalesce(|before, after| {
-        if before.2 == after.2 {
-            Ok((before.0, after.1, after.2))
-        } else {
-            Err((before, after))
-        }
-    });
-    let groups = groups.map(|(first, last, answer)| match last - first {
-        0 => format!("{first}: {answer}"),
-        _ => format!("{first} to {last}: {answer}"),
-    });
+    let groups = said
+        .coalesce(|before, after| {
+            if before.2 == after.2 {
+                Ok((before.0, after.1, after.2))
+            } else {
+                Err((before, after))
+            }
+        })
+        .map(|(first, last, answer)| match last - first {
+            0 => format!("{first}: {answer}"),
+            _ => format!("{first} to {last}: {answer}"),
+        });
     joined(groups, " · ")
 }

@@ -135,8 +135,9 @@ impl<'a> Hang<'a> {
             0 => 0,
             _ => deletion.grace_seconds.unwrap_or_default(),
         });
-        let until = deletion.deadline.max(back.unwrap_or(requested));
-        let until = until
+        let until = deletion
+            .deadline
+            .max(back.unwrap_or(requested))
             .saturating_add(KILL_TIME.saturating_add(hook))
             .unwrap_or(now);
         Some(Self::Other(match back {

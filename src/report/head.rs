@@ -36,15 +36,16 @@ impl<'a> Survey<'a> {
 /// Returns by when somebody has to act, so that no second machine can write to the volumes of these nodes. It is now if the next
 /// run moves one.
 pub fn deadline(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<Timestamp> {
-    let nodes = nodes
+    nodes
         .iter()
-        .filter(|node| node.is_suspect() && node.held.is_none());
-    let times = nodes.filter_map(|node| match node.volumes {
-        Volumes::MoveAfterRun(None) => Some(survey.now).filter(|_| !survey.acted),
-        Volumes::MoveAt(at) | Volumes::MoveAfterRun(Some(at)) => Some(at),
-        _ => None,
-    });
-    times.filter(|at| *at >= survey.now).min()
+        .filter(|node| node.is_suspect() && node.held.is_none())
+        .filter_map(|node| match node.volumes {
+            Volumes::MoveAfterRun(None) => Some(survey.now).filter(|_| !survey.acted),
+            Volumes::MoveAt(at) | Volumes::MoveAfterRun(Some(at)) => Some(at),
+            _ => None,
+        })
+        .filter(|at| *at >= survey.now)
+        .min()
 }
 
 /// Says what is down, and by when to act, or that all can wait.
@@ -68,8 +69,11 @@ pub fn headline(survey: &Survey<'_>, advised: &[Advice<'_>]) -> String {
     }
     let down = survey.down();
     said.extend(down.iter().map(|(state, nodes)| says(survey, state, nodes)));
-    let not_ready = down.iter().filter(|(state, _)| ***state != State::Gone);
-    let not_ready = not_ready.map(|(_, nodes)| nodes.len()).sum::<usize>();
+    let not_ready = down
+        .iter()
+        .filter(|(state, _)| ***state != State::Gone)
+        .map(|(_, nodes)| nodes.len())
+        .sum::<usize>();
     said.push(
         match (not_ready, survey.node_count.saturating_sub(not_ready)) {
             _ if supposed.is_some() => "Pods of other nodes were not judged.".to_owned(),
@@ -79,14 +83,21 @@ pub fn headline(survey: &Survey<'_>, advised: &[Advice<'_>]) -> String {
             (_, ready) => counted(ready, "other node is Ready.", "other nodes are Ready."),
         },
     );
-    let hang = survey.select(PodView::hangs);
-    said.extend(hang.map(|pods| format!("PODS THAT HANG ON READY NODES: {}.", pods.len())));
-    let seen = survey.pods_seen.filter(|_| survey.settings.all);
-    said.extend(seen.map(|seen| {
-        let terminating = survey.terminating().count();
-        let seen = counted(seen, "pod", "pods");
-        format!("{seen} looked at, {terminating} Terminating.")
-    }));
+    said.extend(
+        survey
+            .select(PodView::hangs)
+            .map(|pods| format!("PODS THAT HANG ON READY NODES: {}.", pods.len())),
+    );
+    said.extend(
+        survey
+            .pods_seen
+            .filter(|_| survey.settings.all)
+            .map(|seen| {
+                let terminating = survey.terminating().count();
+                let seen = counted(seen, "pod", "pods");
+                format!("{seen} looked at, {terminating} Terminating.")
+            }),
+    );
     let is_seen = survey.terminating().next().is_some();
     if !is_seen && not_ready == 0 && !survey.settings.all {
         said.push("Pods on Ready nodes were not looked at (--all looks).".to_owned());
@@ -130,19 +141,20 @@ fn ready_since(survey: &Survey<'_>, node: &RememberedNode, before: &str) -> Stri
 /// Says in which state these nodes are.
 pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> String {
     let now = survey.now;
-    let since = time(survey, nodes, |node| node.since);
-    let since = prefixed(" ", since);
-    let heard = time(survey, nodes, |node| Some(node.last_heard.as_ref()?.at));
-    let silent = heard.map_or_else(|| since.clone(), |time| format!(", silent {time}"));
+    let since = prefixed(" ", time(survey, nodes, |node| node.since));
+    let silent = time(survey, nodes, |node| Some(node.last_heard.as_ref()?.at))
+        .map_or_else(|| since.clone(), |time| format!(", silent {time}"));
     let before = deadline(survey, nodes).map(|at| {
         if at != now {
             return format!("ACT BEFORE {}", clock(at));
         }
-        let pods = nodes.iter().flat_map(|node| survey.pods_on(node));
-        let due = pods
+        let count = nodes
+            .iter()
+            .flat_map(|node| survey.pods_on(node))
             .filter(|pod| pod.fate == Verdict::Reap && pod.from.is_none_or(|from| from <= now))
-            .map(|pod| 1 + survey.owned_by(pod.facts).map_or(0, <[_]>::len));
-        let due = counted(due.sum(), "POD", "PODS");
+            .map(|pod| 1 + survey.owned_by(pod.facts).map_or(0, <[_]>::len))
+            .sum();
+        let due = counted(count, "POD", "PODS");
         format!("ACT NOW, THE NEXT RUN DELETES {due}")
     });
     let has_moved = nodes.iter().any(|node| node.may_have_moved());
@@ -152,9 +164,9 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
         [node] => (node.name.to_owned(), "IS"),
         few if few.len() <= NAMED => (few.iter().map(|node| node.name).join(", "), "ARE"),
         many => {
-            let range = range(&many.iter().map(|node| node.name).collect_vec());
-            let all = || format!("{} OF {} NODES", many.len(), survey.node_count);
-            (range.unwrap_or_else(all), "ARE")
+            let who = range(&many.iter().map(|node| node.name).collect_vec())
+                .unwrap_or_else(|| format!("{} OF {} NODES", many.len(), survey.node_count));
+            (who, "ARE")
         }
     };
     match state {
@@ -171,8 +183,8 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
         State::Down => format!("{who} {are} DOWN{silent}{act}."),
         State::NotLookedAt => format!("{who} {are} NOT READY{since}."),
         State::Alive(fault) => {
-            let sign = nodes[0].signs_of_life.first();
-            let sign = prefixed(": ", sign.map(|sign| reported(sign, now)));
+            let first = nodes[0].signs_of_life.first();
+            let sign = prefixed(": ", first.map(|sign| reported(sign, now)));
             let reports = kubelet_reports(*fault);
             format!("{who} {are} NOT READY BUT ALIVE{sign}.{reports}")
         }
@@ -192,12 +204,11 @@ fn range(names: &[&str]) -> Option<String> {
     let (first, last) = (names.first()?, names.last()?);
     let prefix = first.trim_end_matches(|letter: char| letter.is_ascii_digit());
     let start = first[prefix.len()..].parse::<u32>().ok()?;
-    let mut numbered = names.iter().zip(u64::from(start)..);
-    let is_range = numbered.all(|(name, number)| {
-        let own = name.strip_prefix(prefix).map(str::parse);
-        own == Some(Ok(number))
-    });
-    let is_range = is_range && names.len() > NAMED;
+    let is_range = names.len() > NAMED
+        && names
+            .iter()
+            .zip(u64::from(start)..)
+            .all(|(name, number)| name.strip_prefix(prefix).map(str::parse) == Some(Ok(number)));
     is_range.then(|| format!("{first} to {last} ({} nodes)", names.len()))
 }
 
@@ -210,12 +221,12 @@ fn in_common(survey: &Survey<'_>, names: &[&str]) -> Option<String> {
         .nodes
         .iter()
         .filter(|node| names.contains(&node.name));
-    let mut labels = nodes.next()?.known?.labels.clone();
+    let mut of_all = nodes.next()?.known?.labels.clone();
     for node in nodes {
         let has = &node.known?.labels;
-        labels.retain(|key, value| has.get(key) == Some(value));
+        of_all.retain(|key, value| has.get(key) == Some(value));
     }
-    let labels = labels
+    let labels = of_all
         .into_iter()
         .filter(|label| !of_ready.contains(label))
         .sorted_by_key(|(key, _)| !key.starts_with("topology."))
@@ -234,8 +245,10 @@ fn in_common(survey: &Survey<'_>, names: &[&str]) -> Option<String> {
 
 /// Says what the nodes that failed together with this one have in common.
 pub fn together(survey: &Survey<'_>, node: &str) -> Option<String> {
-    let mut groups = survey.together.iter();
-    let (_, names) = groups.find(|(_, names)| names.contains(&node))?;
+    let (_, names) = survey
+        .together
+        .iter()
+        .find(|(_, names)| names.contains(&node))?;
     in_common(survey, names)
 }
 
@@ -245,8 +258,11 @@ fn time(
     nodes: &[&NodeView<'_>],
     since: impl Fn(&NodeView<'_>) -> Option<Timestamp>,
 ) -> Option<String> {
-    let times = nodes.iter().filter_map(|node| since(node));
-    let (first, last) = times.minmax().into_option()?;
+    let (first, last) = nodes
+        .iter()
+        .filter_map(|node| since(node))
+        .minmax()
+        .into_option()?;
     let is_together = last.duration_since(first) <= TOGETHER;
     let time = about(survey.now.duration_since(first));
     Some(match nodes.len() {
@@ -259,10 +275,16 @@ fn time(
 
 /// Says why verdicts may be wrong, and that no pod was judged.
 pub fn notes(survey: &Survey<'_>) -> Vec<String> {
-    let unmatched = survey.unmatched.as_ref();
-    let none = unmatched.map(|why| format!("No pod was judged: {why}."));
-    let incomplete = survey.incomplete.map(str::to_owned);
-    incomplete.into_iter().chain(none).collect()
+    let none = survey
+        .unmatched
+        .as_ref()
+        .map(|why| format!("No pod was judged: {why}."));
+    survey
+        .incomplete
+        .map(str::to_owned)
+        .into_iter()
+        .chain(none)
+        .collect()
 }
 
 /// Says what no run deletes, and why.
@@ -300,11 +322,11 @@ pub fn held(survey: &Survey<'_>) -> Vec<String> {
         texts.push(format!("No run deletes {pods}: {}.", why(limit)));
     }
     let members = survey.with_code(ReasonCode::EtcdMember).unwrap_or_default();
-    let quorums = members
-        .0
+    for quorum in members
         .iter()
-        .filter_map(|pod| pod.node?.quorum.as_deref());
-    for quorum in quorums.unique() {
+        .filter_map(|pod| pod.node?.quorum.as_deref())
+        .unique()
+    {
         let names = listed(&quorum.not_ready, NAMES);
         let says = quorum.says();
         texts.push(format!(
@@ -316,22 +338,25 @@ pub fn held(survey: &Survey<'_>) -> Vec<String> {
 
 /// Counts pods by what becomes of them.
 fn by_effect(pods: &[&PodView<'_>]) -> String {
-    let effects = Effect::ALL.map(|effect| {
-        let count = pods.iter().filter(|pod| pod.effect == effect).count();
-        let [one, many] = match effect {
-            Effect::Restart => ["restarts elsewhere", "restart elsewhere"],
-            Effect::Leftover => ["is a leftover", "are leftovers"],
-            Effect::GoneForGood => ["is gone for good", "are gone for good"],
-            Effect::UpToOwner => ["is up to its owner", "are up to their owners"],
-        };
-        match count {
-            0 => None,
-            1 if pods.len() == 1 => Some(one.to_owned()),
-            count if count == pods.len() => Some(effect.to_string()),
-            count => Some(counted(count, one, many)),
-        }
-    });
-    let effects = effects.into_iter().flatten().join(", ");
+    let effects = Effect::ALL
+        .map(|effect| {
+            let count = pods.iter().filter(|pod| pod.effect == effect).count();
+            let [one, many] = match effect {
+                Effect::Restart => ["restarts elsewhere", "restart elsewhere"],
+                Effect::Leftover => ["is a leftover", "are leftovers"],
+                Effect::GoneForGood => ["is gone for good", "are gone for good"],
+                Effect::UpToOwner => ["is up to its owner", "are up to their owners"],
+            };
+            match count {
+                0 => None,
+                1 if pods.len() == 1 => Some(one.to_owned()),
+                count if count == pods.len() => Some(effect.to_string()),
+                count => Some(counted(count, one, many)),
+            }
+        })
+        .into_iter()
+        .flatten()
+        .join(", ");
     format!("{} ({effects})", counted(pods.len(), "pod", "pods"))
 }
 
@@ -347,9 +372,11 @@ pub fn done<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         .iter()
         .map(|node| done_earlier(survey, node))
         .collect_vec();
-    let now = survey.select(|pod| pod.outcome_code() == Some(OutcomeCode::Deleted));
-    texts
-        .extend(now.map(|pods| format!("Force-deleted now, verified gone: {}.", by_effect(&pods))));
+    texts.extend(
+        survey
+            .select(|pod| pod.outcome_code() == Some(OutcomeCode::Deleted))
+            .map(|pods| format!("Force-deleted now, verified gone: {}.", by_effect(&pods))),
+    );
     let sets = earlier.iter().flat_map(|node| &node.sets).collect_vec();
     if !sets.is_empty() {
         let others = sets.iter().filter(|set| !set.is_back()).collect_vec();
@@ -363,14 +390,17 @@ pub fn done<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         ));
     }
     // Nobody reads the pods of other controllers that wait for the delete.
-    let down = earlier.iter().filter(|node| node.now.state.may_be_down());
-    let unread = down.flat_map(|node| &node.noted.pods).filter(|pod| {
-        let of_set = [None, Some("StatefulSet")].contains(&pod.owner_kind.as_deref());
-        !of_set && !pod.is_replaced_early()
-    });
-    let unread = in_turn(unread.collect(), NAMED, |pod| Some(&pod.namespace));
+    let unread = earlier
+        .iter()
+        .filter(|node| node.now.state.may_be_down())
+        .flat_map(|node| &node.noted.pods)
+        .filter(|pod| {
+            let of_set = [None, Some("StatefulSet")].contains(&pod.owner_kind.as_deref());
+            !of_set && !pod.is_replaced_early()
+        })
+        .collect_vec();
     if !unread.is_empty() {
-        let names = listed(&unread, NAMED);
+        let names = listed(&in_turn(unread, NAMED, |pod| Some(&pod.namespace)), NAMED);
         texts.push(format!(
             "Whether these are Ready again is not known: {names}."
         ));
@@ -403,12 +433,15 @@ fn done_earlier(survey: &Survey<'_>, node: &RememberedNode) -> String {
         );
         return unnamed + &prefixed(" ", state);
     }
-    let pods = noted.pods.iter();
-    let unsure = pods.filter(|pod| pod.trace != Trace::Gone).count();
-    let unsure = (unsure > 0).then(|| format!("{unsure} can still be there"));
+    let unsure = noted
+        .pods
+        .iter()
+        .filter(|pod| pod.trace != Trace::Gone)
+        .count();
+    let still_there = (unsure > 0).then(|| format!("{unsure} can still be there"));
     // Nothing else tells of a node that is Ready.
     let source = (!node.now.state.may_be_down()).then(|| format!("from ConfigMap {CONFIG_MAP}"));
-    let remark = joined(unsure.into_iter().chain(source), "; ").map(|it| format!("({it})"));
+    let remark = joined(still_there.into_iter().chain(source), "; ").map(|it| format!("({it})"));
     let when = if noted.first_reap == noted.last_reap {
         format!("at {from}")
     } else {
@@ -425,22 +458,25 @@ fn done_earlier(survey: &Survey<'_>, node: &RememberedNode) -> String {
 /// Names pods with the Ready pods of their `StatefulSets` (`status.readyReplicas` and `spec.replicas`). Many of one workload
 /// are counted if `may_count`.
 fn with_copies(pods: &[&PodView<'_>], may_count: bool) -> String {
-    let groups = pods.iter().copied().chunk_by(|pod| pod.facts.copies);
-    let groups = groups.into_iter().map(|(copies, pods)| {
-        let pods = Pods(pods.collect());
-        let names = match &pods.workloads()[..] {
-            [one] if may_count && pods.len() > NAMED => {
-                format!("{} pods of {one}", pods.len())
+    pods.iter()
+        .copied()
+        .chunk_by(|pod| pod.facts.copies)
+        .into_iter()
+        .map(|(copies, pods)| {
+            let pods = Pods(pods.collect());
+            let names = match &pods.workloads()[..] {
+                [one] if may_count && pods.len() > NAMED => {
+                    format!("{} pods of {one}", pods.len())
+                }
+                _ => pods.iter().map(|pod| pod.name()).join(", "),
+            };
+            match copies {
+                Some(copies) if pods.len() > 1 => format!("{names} ({copies} Ready each)"),
+                Some(copies) => format!("{names} ({copies} Ready)"),
+                None => format!("{names} (Ready pods not known)"),
             }
-            _ => pods.iter().map(|pod| pod.name()).join(", "),
-        };
-        match copies {
-            Some(copies) if pods.len() > 1 => format!("{names} ({copies} Ready each)"),
-            Some(copies) => format!("{names} ({copies} Ready)"),
-            None => format!("{names} (Ready pods not known)"),
-        }
-    });
-    groups.collect_vec().join(", ")
+        })
+        .join(", ")
 }
 
 /// Names the pods of a node that earlier runs deleted, whose volumes that machine and another one can write to, with the kinds of
@@ -451,14 +487,20 @@ fn deleted_with_volumes(survey: &Survey<'_>, node: &RememberedNode) -> Option<St
     survey
         .node(name)
         .filter(|node| is_down && node.is_suspect())?;
-    let pods = node.noted.pods.iter().filter(|pod| pod.moves_a_volume());
+    let pods = node
+        .noted
+        .pods
+        .iter()
+        .filter(|pod| pod.moves_a_volume())
+        .collect();
     // A paragraph is cut.
-    let pods = in_turn(pods.collect(), 0, |pod| Some(&pod.namespace));
-    let names = pods.into_iter().map(|pod| {
-        let kind = pod.owner_kind.as_ref().map(|kind| format!("({kind})"));
-        format!("{pod}{}", prefixed(" ", kind))
-    });
-    let names = joined(names, ", ")?;
+    let named = in_turn(pods, 0, |pod| Some(&pod.namespace))
+        .into_iter()
+        .map(|pod| {
+            let kind = pod.owner_kind.as_ref().map(|kind| format!("({kind})"));
+            format!("{pod}{}", prefixed(" ", kind))
+        });
+    let names = joined(named, ", ")?;
     Some(format!(
         "Volumes that {name} and another node can write to, of pods deleted earlier: {names}."
     ))
@@ -504,11 +546,10 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         };
         // No run deletes or has deleted what can have two writers.
         let is_calm = |node: &NodeView<'_>| {
-            let mut pods = survey.pods_on(node);
             node.volumes == Volumes::Stay
                 && !node.was_acted_on
                 && !node.was_acted_on_earlier
-                && !pods.any(|pod| {
+                && !survey.pods_on(node).any(|pod| {
                     [ReasonCode::FactsUnread, ReasonCode::Finalizers].contains(&pod.code())
                 })
         };
@@ -636,17 +677,25 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         for pod in pods.iter() {
             by_time.entry(pod.from).or_default().push(*pod);
         }
-        let mut times = by_time.iter().map(|(from, pods)| match from {
-            None => by_effect(pods),
-            Some(from) => format!("{} from {} on", by_effect(pods), clock(*from)),
-        });
-        let planned_text = times.join(", and ");
+        let planned_text = by_time
+            .iter()
+            .map(|(from, pods)| match from {
+                None => by_effect(pods),
+                Some(from) => format!("{} from {} on", by_effect(pods), clock(*from)),
+            })
+            .join(", and ");
         let unevicted = pods.iter().filter(|pod| !pod.is_evicted).count();
-        let remark = (unevicted > 0)
-            .then(|| counted(unevicted, "is not evicted yet", "are not evicted yet"));
-        let remark = prefixed("; of these, ", remark);
-        let owned = pods.iter().filter_map(|pod| survey.owned_by(pod.facts));
-        let owned = match owned.map(<[_]>::len).sum() {
+        let remark = prefixed(
+            "; of these, ",
+            (unevicted > 0)
+                .then(|| counted(unevicted, "is not evicted yet", "are not evicted yet")),
+        );
+        let owned = match pods
+            .iter()
+            .filter_map(|pod| survey.owned_by(pod.facts))
+            .map(<[_]>::len)
+            .sum()
+        {
             0 => String::new(),
             count => {
                 let (them, they_own) = (pods.verb("it", "them"), pods.verb("it owns", "they own"));
@@ -669,15 +718,13 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
                 pod.moves_a_volume() && !is_done && pod.second_writer == how
             })
         };
-        let late = ahead(SecondWriter::AfterSixMinutes);
-        texts.extend(late.map(|pods| {
+        texts.extend(ahead(SecondWriter::AfterSixMinutes).map(|pods| {
             let is_due = pods.iter().any(|pod| pod.from.is_none());
             let after = if is_due { "the next run" } else { "that" };
             format!("Six minutes after {after}, other nodes can attach the volumes of {pods}.")
         }));
-        let at_once = ahead(SecondWriter::AtTheDelete);
         texts.extend(
-            at_once.map(|pods| {
+            ahead(SecondWriter::AtTheDelete).map(|pods| {
                 format!("At the delete, other nodes can write to the volumes of {pods}.")
             }),
         );
@@ -697,16 +744,19 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             .map(|pods| format!("No run deletes {pods} while the machine gives a sign of life.")),
     );
     texts.extend(alive(true).map(|pods| {
-        let ends = pods.iter().filter_map(|pod| pod.judged.reaped_from());
+        let end = pods.iter().filter_map(|pod| pod.judged.reaped_from()).min();
         format!(
             "{who} deletes {pods} from {} on, unless more is heard of {}.",
-            prefixed("", ends.min().map(clock)),
+            prefixed("", end.map(clock)),
             pods.nodes()
         )
     }));
     if texts.is_empty() {
-        let needs_you = survey.select(|pod| pod.fate == Verdict::Manual);
-        texts.extend(needs_you.map(|_| "No run deletes the pods that need you.".to_owned()));
+        texts.extend(
+            survey
+                .select(|pod| pod.fate == Verdict::Manual)
+                .map(|_| "No run deletes the pods that need you.".to_owned()),
+        );
         // Nobody waits for a machine whose volumes have moved.
         let waiting = survey.select(|pod| {
             let volumes = survey.node_of(pod).map(|node| node.volumes);
@@ -728,16 +778,16 @@ pub fn notices(survey: &Survey<'_>) -> Vec<String> {
         .iter()
         .filter(|node| !node.never_evicted.is_empty())
     {
-        let pods = in_turn(node.never_evicted.clone(), NAMES, |pod| {
+        let names = in_turn(node.never_evicted.clone(), NAMES, |pod| {
             Some(&pod.namespace)
-        });
-        let names = pods
-            .iter()
-            .map(|pod| full_name(pod) + &prefixed(" of ", pod.workload.as_ref()));
+        })
+        .into_iter()
+        .map(|pod| full_name(pod) + &prefixed(" of ", pod.workload.as_ref()))
+        .collect_vec();
         texts.push(format!(
             "Never evicted from {}, since they tolerate a dead node: {}. To move one, delete it without --force.",
             node.name,
-            listed(&names.collect_vec(), NAMES)
+            listed(&names, NAMES)
         ));
     }
     for node in &survey.history.nodes {

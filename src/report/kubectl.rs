@@ -30,10 +30,14 @@ impl Target {
             let by = if value.starts_with('-') { '=' } else { ' ' };
             format!(" --{name}{by}{}", quoted(value))
         };
-        let files = self.kubeconfig.iter();
-        let file = files.map(|file| option("kubeconfig", &file.to_string_lossy()));
-        let contexts = self.context.iter();
-        let context = contexts.map(|context| option("context", context));
+        let file = self
+            .kubeconfig
+            .iter()
+            .map(|file| option("kubeconfig", &file.to_string_lossy()));
+        let context = self
+            .context
+            .iter()
+            .map(|context| option("context", context));
         file.chain(context).collect()
     }
 
@@ -86,12 +90,12 @@ impl Target {
             return Some(confirm);
         }
         let effect = "NoSchedule";
-        let taint = format!("{OUT_OF_SERVICE}=nodeshutdown:{effect}");
-        let taint = self.command(&["taint", "--overwrite", "node", &node.name, &taint]);
-        let undo = format!("{OUT_OF_SERVICE}:{effect}-");
-        let undo = self.command(&["taint", "node", &node.name, &undo]);
+        let key_and_effect = format!("{OUT_OF_SERVICE}=nodeshutdown:{effect}");
+        let taint = self.command(&["taint", "--overwrite", "node", &node.name, &key_and_effect]);
+        let removed = format!("{OUT_OF_SERVICE}:{effect}-");
+        let take_off = self.command(&["taint", "node", &node.name, &removed]);
         // A second ^C must not end the command that takes the taint away.
-        let undo = quoted(&format!("trap \"\" INT; {undo}"));
+        let undo = quoted(&format!("trap \"\" INT; {take_off}"));
         Some(format!(
             "{confirm} && (trap {undo} EXIT; trap 'exit 130' INT HUP TERM; {taint} && sleep 60)"
         ))
@@ -159,6 +163,6 @@ pub(super) fn quoted(word: &str) -> String {
     }
     // No name has a line break. A line break would end the command. shlex refuses only NUL, which
     // no shell can pass on.
-    let word = word.replace('\n', " ").replace('\0', "");
-    shlex::try_quote(&word).map_or_else(|_| String::new(), Cow::into_owned)
+    shlex::try_quote(&word.replace('\n', " ").replace('\0', ""))
+        .map_or_else(|_| String::new(), Cow::into_owned)
 }

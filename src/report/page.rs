@@ -57,17 +57,16 @@ pub fn document<'a>(survey: &'a Survey<'a>) -> Document {
 /// Says what is down, what was done, which data is at risk, and what happens by itself.
 fn head<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
     let next = Vec::from_iter(joined(head::next(survey), " "));
-    let sections = [
+    [
         ("NOTE", Tone::Bad, head::notes(survey)),
         ("HELD", Tone::Bad, head::held(survey)),
         ("DONE", Tone::Good, head::done(survey)),
         ("DATA", Tone::Bad, head::data(survey)),
         ("NEXT", Tone::Plain, next),
-    ];
-    sections
-        .into_iter()
-        .map(|(heading, tone, texts)| Section::of_texts(Kind::Head, heading, tone, texts))
-        .collect()
+    ]
+    .into_iter()
+    .map(|(heading, tone, texts)| Section::of_texts(Kind::Head, heading, tone, texts))
+    .collect()
 }
 
 fn about(survey: &Survey<'_>, exit: Exit) -> String {
@@ -100,15 +99,19 @@ pub fn steps(survey: &Survey<'_>, all: &[Advice<'_>]) -> Vec<Step> {
     shown.sort_by_key(|place| all[*place].press.is_none());
     let left_over = shown.split_off(most.min(shown.len()));
     shown.sort_unstable();
-    let steps = shown.iter().map(|place| all[*place].step(survey));
     let left_over_advice = || left_over.iter().map(|place| &all[*place]);
-    let urgent = left_over_advice().filter(|advice| advice.press.is_some());
-    let rest = Step {
+    let urgent = left_over_advice()
+        .filter(|advice| advice.press.is_some())
+        .count();
+    let rest = (!left_over.is_empty()).then(|| Step {
         rings: left_over_advice().any(|advice| advice.rings(survey)),
-        ..Advice::rest(urgent.count(), left_over.len()).step(survey)
-    };
-    let rest = Some(rest).filter(|_| !left_over.is_empty());
-    steps.chain(rest).collect()
+        ..Advice::rest(urgent, left_over.len()).step(survey)
+    });
+    shown
+        .iter()
+        .map(|place| all[*place].step(survey))
+        .chain(rest)
+        .collect()
 }
 
 /// Returns the steps in two sections that are numbered through: those for now, and the rest.
@@ -158,9 +161,13 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         Some(_) => "WOULD NEED YOU",
         None => "NEEDS YOU",
     };
-    let down = survey.down().into_values();
-    let down = down.filter(|nodes| nodes.len() > NAMED).flatten();
-    let down = down.map(|node| node.name.to_owned()).collect_vec();
+    let down = survey
+        .down()
+        .into_values()
+        .filter(|nodes| nodes.len() > NAMED)
+        .flatten()
+        .map(|node| node.name.to_owned())
+        .collect_vec();
     let mut lists = vec![
         list(
             "DOWN",
@@ -211,12 +218,11 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
         let time = prefixed(" for ", hangs.map(|_| words::about(pod.overdue)));
         format!("{}{node}{time} [{code}]", copies(pod))
     }));
-    let notices = head::notices(survey);
     lists.push(Section::of_texts(
         Kind::List,
         "WORTH KNOWING",
         Tone::Plain,
-        notices,
+        head::notices(survey),
     ));
     lists
 }
@@ -235,8 +241,10 @@ fn reaped<'a>(survey: &'a Survey<'a>, effect: Effect, later: bool) -> Section {
 
 /// Says from when on the fate of these pods holds, if that is later.
 fn from(pods: &Pods<'_>) -> String {
-    let times = pods.iter().filter_map(|pod| pod.from).minmax();
-    let from = times
+    let from = pods
+        .iter()
+        .filter_map(|pod| pod.from)
+        .minmax()
         .into_option()
         .map(|(first, last)| match [first, last].map(clock) {
             [first, last] if first == last => format!("{first} ON"),
@@ -268,9 +276,9 @@ fn afterwards(survey: &Survey<'_>) -> Section {
         .into_group_map()
         .into_iter()
         .map(|(note, pods)| format!("{}: {note}", Pods(pods)))
-        .sorted();
-    let texts = at_most(texts.collect(), NAMES);
-    Section::of_texts(Kind::List, "AFTERWARDS", Tone::Plain, texts)
+        .sorted()
+        .collect();
+    Section::of_texts(Kind::List, "AFTERWARDS", Tone::Plain, at_most(texts, NAMES))
 }
 
 fn foot(survey: &Survey<'_>) -> Section {
@@ -323,10 +331,14 @@ fn rows(
     pods: &Pods<'_>,
     remark: impl Fn(&PodView<'_>) -> String,
 ) -> Section {
-    let names = pods.in_turn(most).into_iter();
-    let names = names.map(|pod| pod.name() + &remark(pod));
-    let names = at_most(names.collect(), most).into_iter();
-    let groups = names.map(|name| (String::new(), vec![name]));
+    let names = pods
+        .in_turn(most)
+        .into_iter()
+        .map(|pod| pod.name() + &remark(pod))
+        .collect();
+    let groups = at_most(names, most)
+        .into_iter()
+        .map(|name| (String::new(), vec![name]));
     list(heading, pods.len(), None, groups)
 }
 
@@ -348,8 +360,14 @@ fn grouped(pods: &Pods<'_>) -> Vec<Group> {
         .into_iter()
         .sorted()
         .map(|(namespace, names)| {
-            let names = names.into_iter().sorted_by_cached_key(|name| natural(name));
-            (namespace.clone(), names.cloned().collect())
+            (
+                namespace.clone(),
+                names
+                    .into_iter()
+                    .sorted_by_cached_key(|name| natural(name))
+                    .cloned()
+                    .collect(),
+            )
         })
         .collect()
 }

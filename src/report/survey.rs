@@ -259,23 +259,27 @@ impl<'a> Survey<'a> {
         let attached = facts.attachments.attached();
         let evicted = plan.pods.iter().map(|judged| (judged, true));
         let others = plan.not_evicted.iter().map(|judged| (judged, false));
-        let surveyed = evicted
+        let by_damage = evicted
             .chain(others)
             .filter(|(judged, _)| match &run.asked {
                 Some(asked) if asked.node.is_some() => judged.pod.node == asked.node,
                 Some(asked) => judged.pod.uid == asked.uid,
                 None => true,
+            })
+            .sorted_by_cached_key(|(judged, _)| {
+                let Judged { pod, .. } = judged;
+                let (namespace, name) = (pod.namespace.as_str(), natural(&pod.name));
+                (Damage::of(judged), namespace, name, pod.uid.as_str())
             });
-        let by_damage = surveyed.sorted_by_cached_key(|(judged, _)| {
-            let Judged { pod, .. } = judged;
-            let (namespace, name) = (pod.namespace.as_str(), natural(&pod.name));
-            (Damage::of(judged), namespace, name, pod.uid.as_str())
-        });
         let mut on_node = vec![Vec::new(); names.len()];
         let mut pods = Vec::new();
         for (judged, is_evicted) in by_damage {
-            let node_name = judged.pod.node.as_deref();
-            let node_index = node_name.and_then(|name| places.get(name)).copied();
+            let node_index = judged
+                .pod
+                .node
+                .as_deref()
+                .and_then(|name| places.get(name))
+                .copied();
             if let Some(index) = node_index {
                 on_node[index].push(pods.len());
             }
@@ -291,28 +295,37 @@ impl<'a> Survey<'a> {
             .into_iter()
             .zip(on_node)
             .map(|(name, places)| {
-                let active = active.remove(name).unwrap_or_default();
-                NodeView::of(run, name, (places, &pods), &active)
+                NodeView::of(
+                    run,
+                    name,
+                    (places, &pods),
+                    &active.remove(name).unwrap_or_default(),
+                )
             })
             .collect_vec();
-        let named = run.settings.cluster_name.as_deref();
-        let mut limits = plan.pods.iter().filter_map(|it| it.limit.as_ref());
-        let lacks_room = limits.find(|limit| limit.code() == ReasonCode::NoRoom);
+        let lacks_room = plan
+            .pods
+            .iter()
+            .filter_map(|it| it.limit.as_ref())
+            .find(|limit| limit.code() == ReasonCode::NoRoom);
         let shown = match &run.asked {
             None => 0..pods.len(),
             Some(asked) => {
                 let is_selected = run.settings.namespaces.matches(&asked.namespace);
-                let place = pods
-                    .iter()
-                    .position(|pod| is_selected && pod.is_evicted && pod.facts.uid == asked.uid);
-                place.map_or(0..0, |at| at..at + 1)
+                pods.iter()
+                    .position(|pod| is_selected && pod.is_evicted && pod.facts.uid == asked.uid)
+                    .map_or(0..0, |at| at..at + 1)
             }
         };
         Self {
             settings: run.settings,
             now: facts.now,
             target: &run.kubectl,
-            cluster_label: named.or(facts.cluster_name.as_deref()),
+            cluster_label: run
+                .settings
+                .cluster_name
+                .as_deref()
+                .or(facts.cluster_name.as_deref()),
             cluster: facts.cluster_name.as_deref(),
             hold: plan.hold.as_ref(),
             zones: &plan.zones,
@@ -402,18 +415,26 @@ impl<'a> Survey<'a> {
     /// attached to the old one, or its attacher says that it could not attach or detach it.
     pub fn attachments_awaited(&self, set: &RememberedSet) -> Vec<(&'a str, &'a Attachment)> {
         let is_late = |name: &str| {
-            let mut notes = self.history.nodes.iter().filter(|it| it.noted.node == name);
-            notes.any(|it| {
-                let since = self.now.duration_since(it.noted.last_reap);
-                let mut sets = it.sets.iter().map(|it| (&it.namespace, &it.name));
-                sets.contains(&(&set.namespace, &set.name)) && since >= DETACH_TIME_LIMIT
-            })
+            self.history
+                .nodes
+                .iter()
+                .filter(|it| it.noted.node == name)
+                .any(|it| {
+                    let since = self.now.duration_since(it.noted.last_reap);
+                    since >= DETACH_TIME_LIMIT
+                        && it
+                            .sets
+                            .iter()
+                            .any(|it| (&it.namespace, &it.name) == (&set.namespace, &set.name))
+                })
         };
         let mut awaited = Vec::new();
         for (node, attachments) in self.run.facts.attachments.0.iter().flatten() {
             for it in attachments {
-                let volume = it.volume.as_ref();
-                let is_its = volume.is_some_and(|volume| set.volumes.contains(volume));
+                let is_its = it
+                    .volume
+                    .as_ref()
+                    .is_some_and(|volume| set.volumes.contains(volume));
                 if is_its && (it.fails || it.attached && is_late(node)) {
                     awaited.push((node.as_str(), it));
                 }
@@ -424,29 +445,40 @@ impl<'a> Survey<'a> {
 
     /// Lists the Terminating pods of the run, the longest overdue first.
     pub fn longest_first(&self) -> impl Iterator<Item = &PodView<'a>> {
-        let all = self.pods.iter().map(|pod| (&pod.facts.uid, pod));
-        let all = all.collect::<BTreeMap<_, _>>();
-        let plan = self.run.plan.pods.iter();
-        plan.filter_map(move |judged| all.get(&judged.pod.uid).copied())
+        let all = self
+            .pods
+            .iter()
+            .map(|pod| (&pod.facts.uid, pod))
+            .collect::<BTreeMap<_, _>>();
+        self.run
+            .plan
+            .pods
+            .iter()
+            .filter_map(move |judged| all.get(&judged.pod.uid).copied())
     }
 
     /// Lists the active pods that a pod controls, and that are deleted with it; `None` if they were not read.
     pub fn owned_by(&self, pod: &PodFacts) -> Option<&'a [String]> {
-        let all = self.run.facts.owned_by_pods.as_ref()?;
-        let owned = all.get(&(pod.namespace.clone(), pod.uid.clone()));
+        let owned = self
+            .run
+            .facts
+            .owned_by_pods
+            .as_ref()?
+            .get(&(pod.namespace.clone(), pod.uid.clone()));
         Some(owned.map_or(&[], Vec::as_slice))
     }
 
     /// Returns the pod if Kubernetes has not evicted it yet.
     pub fn not_evicted(&self, pod: &PodFacts) -> Option<&PodView<'a>> {
-        let mut pods = self.pods.iter().filter(|it| !it.is_evicted);
-        pods.find(|it| it.facts.uid == pod.uid)
+        self.pods
+            .iter()
+            .find(|it| !it.is_evicted && it.facts.uid == pod.uid)
     }
 
     /// Returns what each rule saw of the pod.
     pub fn rules(&self, judged: &Judged) -> Vec<Evaluation> {
-        let (facts, policy) = (&self.run.facts, &self.settings.policy);
-        PodContext::of(facts, policy, &judged.pod).evaluate(judged.storage.as_ref())
+        PodContext::of(&self.run.facts, &self.settings.policy, &judged.pod)
+            .evaluate(judged.storage.as_ref())
     }
 
     /// Lists the pods that the report is about: all, or the one that somebody asked about, unless a filter leaves it out.
@@ -461,15 +493,19 @@ impl<'a> Survey<'a> {
 
     /// Lists the pods of that node that the report is about.
     pub fn shown_on(&self, node: &NodeView<'_>) -> Vec<&PodView<'a>> {
-        let places = node.pods.iter().filter(|place| self.shown.contains(place));
-        places.map(|place| &self.pods[*place]).collect()
+        node.pods
+            .iter()
+            .filter(|place| self.shown.contains(place))
+            .map(|place| &self.pods[*place])
+            .collect()
     }
 
     /// Returns the Terminating pod with the UID of the one that somebody asked about, also if a filter leaves it out.
     pub fn terminating_asked(&self) -> Option<&PodView<'a>> {
         let asked = self.asked?;
-        let mut pods = self.pods.iter();
-        pods.find(|pod| pod.is_evicted && pod.facts.uid == asked.uid)
+        self.pods
+            .iter()
+            .find(|pod| pod.is_evicted && pod.facts.uid == asked.uid)
     }
 
     /// Lists the Terminating pods that the report is about.
@@ -480,8 +516,9 @@ impl<'a> Survey<'a> {
 
 fn left_tainted<'a>(run: &'a RunRecord<'_>) -> Vec<&'a NodeFacts> {
     let noted = run.history.tainted.values().flatten();
-    let nodes = run.facts.known_nodes().chain(noted);
-    nodes
+    run.facts
+        .known_nodes()
+        .chain(noted)
         .filter(|node| node.ready == Ready::True && node.out_of_service)
         .unique_by(|node| &node.name)
         .sorted_by_cached_key(|node| natural(&node.name))
@@ -495,8 +532,12 @@ fn held_together<'a>(
 ) -> Vec<(&'a Limit, Vec<&'a str>)> {
     let mut held = Vec::<(&Limit, Vec<&str>)>::new();
     for node in nodes {
-        let limit = run.plan.together.get(node.name);
-        let Some(limit) = limit.filter(|limit| node.held == Some(limit)) else {
+        let Some(limit) = run
+            .plan
+            .together
+            .get(node.name)
+            .filter(|limit| node.held == Some(limit))
+        else {
             continue;
         };
         match held.iter_mut().find(|(of, _)| *of == limit) {
@@ -526,11 +567,12 @@ fn gaps(facts: &ClusterFacts) -> Vec<Gap<'_>> {
     let mut gaps = BTreeMap::<_, Gap<'_>>::new();
     for error in &facts.errors {
         let key = (error.what.split(' ').next(), error.cause.split(':').next());
-        let gap = gaps.entry(key).or_insert(Gap {
-            first: error,
-            count: 0,
-        });
-        gap.count += 1;
+        gaps.entry(key)
+            .or_insert(Gap {
+                first: error,
+                count: 0,
+            })
+            .count += 1;
     }
     gaps.into_values().collect()
 }
@@ -545,7 +587,6 @@ impl<'a> NodeView<'a> {
         let (facts, plan) = (&run.facts, &run.plan);
         let read = facts.nodes[name].as_ref();
         let known = read.ok().and_then(Option::as_ref);
-        let heard = known.and_then(NodeFacts::last_heard);
         let (now, policy) = (facts.now, &run.settings.policy);
         let pods = places.iter().map(|place| &all[*place]);
         let state = match read {
@@ -563,7 +604,9 @@ impl<'a> NodeView<'a> {
             known,
             state,
             since: known.and_then(|node| node.not_ready_since(now)),
-            last_heard: heard.map(|heard| heard.no_later_than(now)),
+            last_heard: known
+                .and_then(NodeFacts::last_heard)
+                .map(|heard| heard.no_later_than(now)),
             signs_of_life: known.map_or_else(Vec::new, |node| node.signs_of_life(now, policy)),
             held,
             was_acted_on: pods
@@ -582,14 +625,13 @@ impl<'a> NodeView<'a> {
 
     /// Reports whether nobody knows that its machine is off, and a person may power it off.
     pub fn is_suspect(&self) -> bool {
-        let may_run = |node: &NodeFacts| match self.state {
+        self.known.is_some_and(|node| match self.state {
+            _ if node.out_of_service => false,
             Some(State::Down) => true,
             // Nothing is left there to judge, so nobody looked for a sign of life.
             Some(State::NotLookedAt) => self.was_acted_on_earlier && node.mark().is_none(),
             _ => false,
-        };
-        self.known
-            .is_some_and(|node| !node.out_of_service && may_run(node))
+        })
     }
 
     /// Reports whether another machine may have its volumes already, while nobody knows that its machine is off.
@@ -612,13 +654,19 @@ impl Volumes {
         let now = run.facts.now;
         let detached = |at: Timestamp| at.saturating_add(DETACH_TIME_LIMIT).unwrap_or(at);
         // A run that ended early noted no pods: they may have had an attached volume.
-        let moved = earlier(run, name).filter_map(|noted| {
-            let moving = noted.pods.iter().filter(|pod| pod.moves_a_volume());
-            let times = moving.map(|pod| if pod.shared { pod.at } else { detached(pod.at) });
-            let unnamed = noted.pods.is_empty().then(|| detached(noted.first_reap));
-            times.min().or(unnamed)
-        });
-        match moved.min() {
+        let moved = earlier(run, name)
+            .filter_map(|noted| {
+                let unnamed = noted.pods.is_empty().then(|| detached(noted.first_reap));
+                noted
+                    .pods
+                    .iter()
+                    .filter(|pod| pod.moves_a_volume())
+                    .map(|pod| if pod.shared { pod.at } else { detached(pod.at) })
+                    .min()
+                    .or(unnamed)
+            })
+            .min();
+        match moved {
             Some(at) if at <= now => return Self::MovedAt(at),
             Some(at) => return Self::MoveAt(at),
             None => {}
@@ -626,9 +674,9 @@ impl Volumes {
         if known.is_some_and(|node| !run.history.knows(&node.uid)) {
             return Self::MayHaveMoved;
         }
-        let moving = pods.filter(|pod| pod.moves_a_volume());
-        let (done, ahead) =
-            moving.partition::<Vec<_>, _>(|pod| pod.trace.is_some_and(Trace::may_be_gone));
+        let (done, ahead) = pods
+            .filter(|pod| pod.moves_a_volume())
+            .partition::<Vec<_>, _>(|pod| pod.trace.is_some_and(Trace::may_be_gone));
         if done
             .iter()
             .any(|pod| pod.second_writer == SecondWriter::AtTheDelete)
@@ -663,16 +711,15 @@ impl<'a> PodView<'a> {
         let node = facts.known_node(pod);
         let outcome = run.outcomes.get(&pod.uid);
         let attached = is_attached(judged, attached);
-        let second_writer = SecondWriter::of(judged, node, &attached);
         // A pod that waits for more than time, such as one of a machine that is alive, has no other fate.
         let waits = [Verdict::Wait, Verdict::Leave].contains(&judged.verdict());
         let foreseen = judged.foreseen.as_deref().filter(|_| waits);
         let fate = foreseen.map_or_else(|| judged.verdict(), Foreseen::verdict);
         let reason = foreseen.map_or(&judged.reason, |it| &it.reason);
-        let mut claims = storage.into_iter().flat_map(Storage::claims);
-        let is_kept = claims.all(|claim| claim.read.deletion.is_none());
-        let read = facts.node_of(pod).ok();
-        let hang = read.and_then(|node| Hang::of(node, pod, facts.now));
+        let is_kept = storage
+            .into_iter()
+            .flat_map(Storage::claims)
+            .all(|claim| claim.read.deletion.is_none());
         let mut this = Self {
             judged,
             facts: pod,
@@ -687,12 +734,16 @@ impl<'a> PodView<'a> {
             trace: outcome.and_then(Outcome::trace),
             damage: Damage::of(judged),
             effect: Effect::of(judged, &attached),
+            second_writer: SecondWriter::of(judged, node, &attached),
             attached,
-            second_writer,
             returns: is_kept && judged.unneeded().is_none() && pod.controller.is_some(),
             overdue: facts.overdue(pod, &run.settings.policy),
             note: note(facts, judged),
-            hang: hang.filter(|_| is_evicted),
+            hang: facts
+                .node_of(pod)
+                .ok()
+                .and_then(|node| Hang::of(node, pod, facts.now))
+                .filter(|_| is_evicted),
             fate_code: foreseen.map_or_else(|| judged.code(), |_| reason.code()),
         };
         this.returns &= this.is_local();
@@ -816,9 +867,12 @@ impl<'a> PodView<'a> {
 
     /// Returns until when the volume of a PVC that was given up can be kept.
     pub fn given_up_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let ties = self.reason.ties.iter();
-        let until = ties.filter_map(Tie::given_up_from).max();
-        until.filter(|until| *until > now)
+        self.reason
+            .ties
+            .iter()
+            .filter_map(Tie::given_up_from)
+            .max()
+            .filter(|until| *until > now)
     }
 
     /// Reports whether it was deleted, or would be.
@@ -894,17 +948,22 @@ fn note(facts: &ClusterFacts, judged: &Judged) -> Option<String> {
     }
     let notes = judged.reason.notes().filter(|note| match note {
         Note::Claim(tie) if matches!(tie.kind, TieKind::Elsewhere(_)) => {
-            let allowed = judged.claim(&tie.pvc).into_iter();
-            let nodes = allowed.flat_map(|it| it.allowed.values().flatten().flatten());
-            let mut nodes = nodes.peekable();
+            let mut nodes = judged
+                .claim(&tie.pvc)
+                .into_iter()
+                .flat_map(|it| it.allowed.values().flatten().flatten())
+                .peekable();
             nodes.peek().is_some() && nodes.all(|name| facts.nodes.contains_key(name))
         }
         // The list of such pods says it.
         Note::NoController => false,
         _ => true,
     });
-    let own = judged.pod.after_reap.iter();
-    let own = own.map(|note| format!("{note:#} (its own note)"));
+    let own = judged
+        .pod
+        .after_reap
+        .iter()
+        .map(|note| format!("{note:#} (its own note)"));
     joined(own.chain(notes.map(|note| note.to_string())), "; ")
 }
 
@@ -918,29 +977,34 @@ fn may_taint<'p, 'a: 'p>(
     active: &[&'a PodFacts],
 ) -> bool {
     let (facts, policy) = (&run.facts, &run.settings.policy);
-    let skip = node.opted_out.as_ref();
     if node.may_live(facts.now, policy)
         || node.out_of_service
-        || skip.is_some_and(|skip| skip.holds(facts.now))
+        || node
+            .opted_out
+            .as_ref()
+            .is_some_and(|skip| skip.holds(facts.now))
         || !run.settings.namespaces.selects_all()
         || !facts.errors.is_empty()
     {
         return false;
     }
     let forbids = |pod: &PodFacts, storage: Option<&Storage>| {
-        let pod = PodContext::of(facts, policy, pod);
-        pod.forbids_taint(storage).is_some()
+        PodContext::of(facts, policy, pod)
+            .forbids_taint(storage)
+            .is_some()
     };
     // The storage of a pod that Kubernetes never evicts was not read. Without a PVC there is none.
     let without = &Storage {
         claims: Ok(Vec::new()),
         set: None,
     };
-    let has_none = |pod: &PodFacts| pod.claim_names.as_ref().is_ok_and(Vec::is_empty);
-    let mut active = active.iter();
-    let mut judged = pods.map(|pod| pod.judged);
-    !judged.any(|it| it.lacks_room() || forbids(&it.pod, it.storage.as_ref()))
-        && !active.any(|pod| forbids(pod, has_none(pod).then_some(without)))
+    !pods
+        .map(|pod| pod.judged)
+        .any(|it| it.lacks_room() || forbids(&it.pod, it.storage.as_ref()))
+        && !active.iter().any(|pod| {
+            let has_none = pod.claim_names.as_ref().is_ok_and(Vec::is_empty);
+            forbids(pod, has_none.then_some(without))
+        })
 }
 
 /// Lists the pods that Kubernetes never evicts from a dead machine, since they tolerate its state. Static pods and pods of
@@ -949,11 +1013,10 @@ fn never_evicted<'a>(node: &NodeFacts, active: &[&'a PodFacts]) -> Vec<&'a PodFa
     if !node.is_machine_down() {
         return Vec::new();
     }
-    let stays = active
+    active
         .iter()
         .copied()
-        .filter(|pod| pod.deletion.is_none() && !pod.mirror && !pod.made_by("DaemonSet", "apps"));
-    stays
+        .filter(|pod| pod.deletion.is_none() && !pod.mirror && !pod.made_by("DaemonSet", "apps"))
         .sorted_by_key(|pod| (&pod.namespace, &pod.name))
         .collect()
 }

@@ -62,11 +62,11 @@ impl JsonSchema for Exit {
 
 /// Generates the schema of the JSON report from its types and their documentation.
 fn schema() -> Value {
-    let generator = SchemaSettings::draft2020_12()
+    let mut schema = SchemaSettings::draft2020_12()
         .for_serialize()
-        .into_generator();
-    let schema = generator.into_root_schema_for::<Report>();
-    let mut schema = schema.to_value();
+        .into_generator()
+        .into_root_schema_for::<Report>()
+        .to_value();
     schema["title"] = json!("pod-reaper's report, version 4");
     // Serde writes this field, but the schema generator does not see it.
     schema["properties"]["kind"] = json!({"const": "Report"});
@@ -95,13 +95,13 @@ fn the_schema_in_the_documentation_is_current() {
 /// A name from a file can be a path.
 #[test]
 fn the_command_that_gives_data_up_names_one_pvc() {
-    let node = NodeObjects {
+    let objects = NodeObjects {
         node: serde_json::from_value(json!({"metadata": {"name": "ds06", "uid": "u"}})).unwrap(),
         lease: Ok(None),
         now: Timestamp::UNIX_EPOCH,
     };
     let cli = Cli::try_from_args(["pod-reaper".into()]).unwrap();
-    let node = node.into_facts(&cli.options.common.policy).unwrap();
+    let node = objects.into_facts(&cli.options.common.policy).unwrap();
     for (namespace, claim, is_printed) in [
         ("a", "data-0", true),
         ("..", "data-0", false),

@@ -61,13 +61,18 @@ impl Screen {
 
 /// Writes `document` as text for `screen`.
 pub fn write(document: &Document, screen: Screen) -> String {
-    let heads = document.sections.iter();
-    let heads = heads.filter(|section| section.kind == Kind::Head);
-    let label = heads.map(|section| section.heading.len() + 2).max();
+    let label = document
+        .sections
+        .iter()
+        .filter(|section| section.kind == Kind::Head)
+        .map(|section| section.heading.len() + 2)
+        .max()
+        .unwrap_or_default()
+        .max(LABEL);
     let mut text = Text {
         written: String::new(),
         screen,
-        label: label.unwrap_or_default().max(LABEL),
+        label,
     };
     text.title(&sanitize(&document.headline), &sanitize(&document.about));
     let mut before = Kind::Head;
@@ -242,26 +247,29 @@ fn parts<'a>(word: &'a str, rest: &str, columns: usize) -> std::str::Split<'a, c
 /// Keeps together what stands in quotation marks.
 fn unbroken(text: &str) -> String {
     let together = TOGETHER.to_string();
-    let text = sanitize(text);
-    let parts = text.split('"').enumerate();
-    let parts = parts.map(|(number, part)| match number % 2 {
-        0 => part.to_owned(),
-        _ => part.replace(' ', &together),
-    });
-    parts.collect_vec().join("\"")
+    sanitize(text)
+        .split('"')
+        .enumerate()
+        .map(|(number, part)| match number % 2 {
+            0 => part.to_owned(),
+            _ => part.replace(' ', &together),
+        })
+        .join("\"")
 }
 
 /// Spells the groups one after the other. A name and its remark stay together, and so do a group
 /// and its first name.
 fn spelled(groups: &[(String, Vec<String>)]) -> String {
     let together = |text: &String| sanitize(text).replace(' ', &TOGETHER.to_string());
-    let mut groups = groups.iter().map(|(of, names)| {
-        let names = names.iter().map(together).join(", ");
-        if of.is_empty() {
-            names
-        } else {
-            format!("{}{TOGETHER}{names}", together(of))
-        }
-    });
-    groups.join(" · ")
+    groups
+        .iter()
+        .map(|(of, names)| {
+            let names = names.iter().map(together).join(", ");
+            if of.is_empty() {
+                names
+            } else {
+                format!("{}{TOGETHER}{names}", together(of))
+            }
+        })
+        .join(" · ")
 }

@@ -36,11 +36,15 @@ struct Page<'a> {
 impl Section {
     /// Reports whether the page folds the section: a long list, but never what needs you.
     fn is_folded(&self) -> bool {
-        let names = self.lines.iter().map(|line| match line {
-            Line::Names(groups) => groups.iter().map(|(_, names)| names.len()).sum(),
-            _ => 0,
-        });
-        self.kind == Kind::List && self.tone != Tone::Bad && names.sum::<usize>() > UNFOLDED
+        let names = self
+            .lines
+            .iter()
+            .map(|line| match line {
+                Line::Names(groups) => groups.iter().map(|(_, names)| names.len()).sum(),
+                _ => 0,
+            })
+            .sum::<usize>();
+        self.kind == Kind::List && self.tone != Tone::Bad && names > UNFOLDED
     }
 }
 
