@@ -55,8 +55,9 @@ pub async fn run_on<'a>(
     let reader = &Reader::new(api, settings);
     let asked = &found(reader, asked).await?;
     let read = async |name: &str| {
-        let raw = api.find::<RawPod>(&asked.namespace, name).await;
-        raw.map_err(|failure| api.could_not(&format!("read pod {asked}"), &failure))
+        api.find::<RawPod>(&asked.namespace, name)
+            .await
+            .map_err(|failure| api.could_not(&format!("read pod {asked}"), &failure))
     };
     let Some(mut raw) = read(&asked.name).await? else {
         return Err(absent(reader, asked).await);
@@ -92,10 +93,11 @@ pub async fn run_on<'a>(
 /// Returns what the pod waits for. It has not started.
 async fn waiting(reader: &Reader<'_, impl Api>, pod: &PodFacts) -> Result<Option<Waiting>> {
     let api = reader.api;
-    let rows = api.rows(Vec::<NodeRow>::push).await;
-    let (_, rows) = rows.map_err(|failure| api.could_not("list nodes", &failure))?;
-    let attachments = reader.all("VolumeAttachments", RawAttachment::add_to).await;
-    let attachments = Attachments(attachments);
+    let (_, rows) = api
+        .rows(Vec::<NodeRow>::push)
+        .await
+        .map_err(|failure| api.could_not("list nodes", &failure))?;
+    let attachments = Attachments(reader.all("VolumeAttachments", RawAttachment::add_to).await);
     let here = PodsOf::Namespace(pod.namespace.clone());
     let others = reader.readable_pods(&here).await.unwrap_or_default();
     let terminating = others
@@ -111,9 +113,10 @@ async fn found(reader: &Reader<'_, impl Api>, asked: &PodName) -> Result<PodName
     if !namespace.is_empty() {
         return Ok(asked.clone());
     }
-    let pods = reader.readable_pods(&PodsOf::Name(name.clone())).await;
-    let pods =
-        pods.map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list pods: {cause}")))?;
+    let pods = reader
+        .readable_pods(&PodsOf::Name(name.clone()))
+        .await
+        .map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list pods: {cause}")))?;
     let namespaces = pods.iter().map(|pod| &pod.namespace).unique();
     match &namespaces.collect_vec()[..] {
         [namespace] => Ok(PodName {
@@ -134,9 +137,12 @@ async fn absent(reader: &Reader<'_, impl Api>, asked: &PodName) -> CouldNotRun {
     let PodName { namespace, name } = asked;
     // A failed search for a hint must not hide the error.
     let found = async |pods| reader.readable_pods(&pods).await.unwrap_or_default();
-    let rows = reader.api.rows(Vec::<NodeRow>::push).await;
-    let rows = rows.map_or_else(|_| Vec::new(), |(_, rows)| rows);
-    if rows.iter().any(|row| row.name == *name) {
+    let is_node = reader
+        .api
+        .rows(Vec::<NodeRow>::push)
+        .await
+        .is_ok_and(|(_, rows)| rows.iter().any(|row| row.name == *name));
+    if is_node {
         return CouldNotRun::Usage(format!(
             "{name} is a node, and explain takes a pod; list the pods of the node with: kubectl get pods -A \
              --field-selector spec.nodeName={name}"
@@ -148,19 +154,22 @@ async fn absent(reader: &Reader<'_, impl Api>, asked: &PodName) -> CouldNotRun {
         ));
     }
     let here = found(PodsOf::Namespace(namespace.clone())).await;
-    let similar = here.iter().map(|pod| format!("{namespace}/{}", pod.name));
-    let similar = near(name, similar.collect_vec().iter().map(String::as_str));
-    let elsewhere = found(PodsOf::Name(name.clone())).await;
-    let elsewhere = elsewhere
+    let names_here = here
+        .iter()
+        .map(|pod| format!("{namespace}/{}", pod.name))
+        .collect_vec();
+    let similar = near(name, names_here.iter().map(String::as_str));
+    let namesakes = found(PodsOf::Name(name.clone())).await;
+    let names = namesakes
         .iter()
         .map(|pod| format!("{}/{name}", pod.namespace));
-    let elsewhere = joined(elsewhere, " and ").map(|names| format!("there is {names}"));
+    let elsewhere = joined(names, " and ").map(|names| format!("there is {names}"));
     let hint = match elsewhere.into_iter().chain(similar).join("; or ") {
         hint if !hint.is_empty() => hint,
         _ if here.is_empty() => {
             let all = reader.api.namespaces().await.unwrap_or_default();
-            let hint = near(namespace, all.keys().map(String::as_str));
-            let hint = hint.unwrap_or_else(|| "list all with: kubectl get pods -A".to_owned());
+            let hint = near(namespace, all.keys().map(String::as_str))
+                .unwrap_or_else(|| "list all with: kubectl get pods -A".to_owned());
             format!(
                 "explain takes NAMESPACE/POD, and no pod of a namespace {namespace} is there; {hint}"
             )

@@ -309,8 +309,9 @@ impl Noted {
 
     /// Reports whether the node is still remembered at `now`.
     pub fn is_kept(&self, now: Timestamp) -> bool {
-        let last = self.tainted.max(Some(self.last_reap));
-        last.is_some_and(|last| now.duration_since(last) < KEPT)
+        self.tainted
+            .max(Some(self.last_reap))
+            .is_some_and(|last| now.duration_since(last) < KEPT)
     }
 
     /// Moves times that are later than `now`, by which nothing would ever be forgotten, to `now`.
@@ -414,8 +415,10 @@ impl Noted {
 
 /// Reports whether a kind or a boot ID can be noted. The API server checks neither.
 pub fn is_word(text: &str) -> bool {
-    let inner = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
-    text.len() <= MAX_WORD_BYTES && text.chars().all(inner)
+    text.len() <= MAX_WORD_BYTES
+        && text
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
 }
 
 /// Kubernetes' own kinds, and UUIDs, are shorter.
@@ -424,12 +427,10 @@ const MAX_WORD_BYTES: usize = 63;
 /// Returns the notes alone, in our own words: others may write to the `ConfigMap`. What is malformed stays malformed.
 pub fn shared(data: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let (notes, malformed) = parse(data);
-    let notes = notes
-        .iter()
-        .filter_map(|(uid, noted)| Some((uid, serde_json::to_string(noted).ok()?)));
-    let malformed = malformed.keys().map(|uid| (uid, String::new()));
     notes
-        .chain(malformed)
+        .iter()
+        .filter_map(|(uid, noted)| Some((uid, serde_json::to_string(noted).ok()?)))
+        .chain(malformed.keys().map(|uid| (uid, String::new())))
         .map(|(uid, text)| (uid.to_string(), text))
         .collect()
 }
@@ -482,11 +483,13 @@ pub fn begin<'a>(notes: &'a mut Notes, node: &NodeFacts, at: Timestamp) -> &'a m
 
 /// Notes that a NotReady node has the out-of-service taint.
 pub fn note_taint(notes: &mut Notes, node: &NodeFacts, at: Timestamp) {
-    let fresh = || Noted {
-        only_tainted: true,
-        ..Noted::new(node, at)
-    };
-    notes.entry(node.uid.clone()).or_insert_with(fresh).tainted = Some(at);
+    notes
+        .entry(node.uid.clone())
+        .or_insert_with(|| Noted {
+            only_tainted: true,
+            ..Noted::new(node, at)
+        })
+        .tainted = Some(at);
 }
 
 /// Forgets the out-of-service taint of a node that is Ready without it, or gone.
@@ -532,9 +535,9 @@ pub fn changes(before: &Notes, after: &Notes) -> BTreeMap<String, Value> {
         .map(|uid| (uid.to_string(), Value::Null));
     let new = after
         .iter()
-        .filter(|(uid, noted)| before.get(*uid) != Some(noted));
-    gone.chain(new.map(|(uid, noted)| (uid.to_string(), json!(noted.text()))))
-        .collect()
+        .filter(|(uid, noted)| before.get(*uid) != Some(noted))
+        .map(|(uid, noted)| (uid.to_string(), json!(noted.text())));
+    gone.chain(new).collect()
 }
 
 /// Shortens a report to what is kept of it.

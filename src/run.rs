@@ -45,8 +45,9 @@ pub async fn run<'a>(settings: &'a Settings, stop: &Stop) -> Result<RunRecord<'a
             suppose_dead,
         } => {
             let policy = &settings.policy;
-            let saved = snapshot::open(file, *max_size, *now, suppose_dead, policy);
-            let saved = stop.or_stopped(saved).await?;
+            let saved = stop
+                .or_stopped(snapshot::open(file, *max_size, *now, suppose_dead, policy))
+                .await?;
             log_start();
             let reader = Reader::new(&saved, settings);
             let gathered = gather(&reader, None).await?;
@@ -61,8 +62,7 @@ pub async fn run<'a>(settings: &'a Settings, stop: &Stop) -> Result<RunRecord<'a
             yes,
         } => {
             let ask = !dry_run && !yes && can_ask(target).await?;
-            let cluster = Cluster::connect(target, stop);
-            let cluster = stop.or_stopped(cluster).await?;
+            let cluster = stop.or_stopped(Cluster::connect(target, stop)).await?;
             log_start();
             run_on(&cluster, settings, ask, stop).await
         }
@@ -184,9 +184,10 @@ async fn act_and_verify(
         return Ok(());
     }
     if ask && !pods.is_empty() && !prompt::confirm(&cluster.name, run, stop).await {
-        let interrupted = |why: &str| Outcome::Interrupted(why.to_owned());
         run.declined = stop.reason().is_none();
-        run.outcomes = all(stop.reason().map_or(Outcome::WouldDelete, interrupted));
+        run.outcomes = all(stop.reason().map_or(Outcome::WouldDelete, |why| {
+            Outcome::Interrupted(why.to_owned())
+        }));
         return Ok(());
     }
     let done = Cell::new(0);
@@ -202,9 +203,10 @@ async fn act_and_verify(
     };
     let begun = history::before(cluster, run, at()).await;
     let (policy, judged_by) = (&run.settings.policy, (&run.facts, leases));
-    let reaped = reap(cluster, stop, policy, judged_by, proved, &pods, &progress).await;
+    let reaped = reap(cluster, stop, policy, judged_by, proved, &pods, &progress)
+        .await
+        .map(|outcomes| run.outcomes = outcomes);
     status("");
-    let reaped = reaped.map(|outcomes| run.outcomes = outcomes);
     // Without outcomes, the run takes back its notes.
     history::after(cluster, run, begun, at()).await;
     reaped?;

@@ -239,24 +239,22 @@ impl Output {
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) {
-        let mut write = || {
-            if self.at != at {
-                self.to.seek(SeekFrom::Start(at))?;
-            }
-            self.to.write_all(bytes)
+        let sought = if self.at == at {
+            Ok(at)
+        } else {
+            self.to.seek(SeekFrom::Start(at))
         };
-        let written = write();
+        let written = sought.and_then(|_| self.to.write_all(bytes));
         self.failed = self.failed.take().or(written.err());
         self.at = at + bytes.len() as u64;
     }
 
     /// Ends the file at that place. Fails if anything could not be written.
     fn cut(&mut self, at: u64) -> Result<()> {
-        let mut cut = || {
-            self.to.seek(SeekFrom::Start(at))?;
-            self.to.get_ref().set_len(at)
-        };
-        let result = cut();
+        let result = self
+            .to
+            .seek(SeekFrom::Start(at))
+            .and_then(|_| self.to.get_ref().set_len(at));
         self.at = at;
         self.failed
             .take()

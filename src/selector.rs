@@ -385,9 +385,10 @@ pub const MAX_NAME_CHARS: usize = 253;
 
 /// Reports whether the API server accepts `name` for pods, nodes and most other kinds (RFC 1123).
 pub fn is_name(name: &str) -> bool {
-    let inner = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '-' | '.');
     (1..=MAX_NAME_CHARS).contains(&name.len())
-        && name.chars().all(inner)
+        && name
+            .chars()
+            .all(|letter| matches!(letter, 'a'..='z' | '0'..='9' | '-' | '.'))
         && name.trim_matches(['-', '.']) == name
 }
 
@@ -401,8 +402,8 @@ mod tests {
             ("type", "virtual-kubelet"),
             ("example.com/zone", "a"),
             ("disks", "3"),
-        ];
-        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()));
         let node = BTreeMap::from(labels);
         let all: [&[&str]; 2] = [
             &[

@@ -174,8 +174,9 @@ impl Settings {
         };
         let why = absent.map_or(why, |name| format!("there is no namespace {name}"));
         let known = facts.unmatched_namespaces.iter().flatten();
-        let similar = absent.and_then(|name| near(name, known.map(String::as_str)));
-        let hint = similar.unwrap_or_else(|| "list them with: kubectl get namespaces".to_owned());
+        let hint = absent
+            .and_then(|name| near(name, known.map(String::as_str)))
+            .unwrap_or_else(|| "list them with: kubectl get namespaces".to_owned());
         Err(CouldNotRun::Usage(format!("{why}; {hint}")))
     }
 

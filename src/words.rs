@@ -16,19 +16,18 @@ use crate::selector::MAX_NAME_CHARS;
 /// Formats a duration in at most two units: "1h 5m", "9d 2h", and "minus 5m" if it is negative.
 pub fn human_duration(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().unsigned_abs();
-    let counts = [
+    let said = [
         (seconds / 86_400, "d"),
         (seconds / 3_600 % 24, "h"),
         (seconds / 60 % 60, "m"),
         (seconds % 60, "s"),
-    ];
-    let said = counts
-        .into_iter()
-        .skip_while(|(count, _)| *count == 0)
-        .take(2)
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, unit)| format!("{count}{unit}"))
-        .join(" ");
+    ]
+    .into_iter()
+    .skip_while(|(count, _)| *count == 0)
+    .take(2)
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, unit)| format!("{count}{unit}"))
+    .join(" ");
     match said.as_str() {
         "" => "0s".to_owned(),
         said if duration.is_negative() => format!("minus {said}"),
@@ -45,8 +44,7 @@ pub fn about(duration: SignedDuration) -> String {
 
 /// Lists the first `most` of `names`, followed by how many more there are.
 pub fn listed(names: &[impl Display], most: usize) -> String {
-    let mut shown = names.iter().take(most);
-    let shown = shown.join(", ");
+    let shown = names.iter().take(most).join(", ");
     match names.len().saturating_sub(most) {
         0 => shown,
         more => format!("{shown} and {more} more"),
@@ -68,16 +66,17 @@ pub fn prefixed(before: &str, what: Option<impl Display>) -> String {
 /// length of a number comes before the number.
 pub fn natural(name: &str) -> String {
     let runs = name.chars().chunk_by(char::is_ascii_digit);
-    let keys = runs.into_iter().map(|(is_number, run)| {
-        let text = run.collect::<String>();
-        if is_number {
-            let length = u8::try_from(text.len()).unwrap_or(u8::MAX);
-            format!("{}{text}", char::from(length))
-        } else {
-            text
-        }
-    });
-    keys.collect()
+    runs.into_iter()
+        .map(|(is_number, run)| {
+            let text = run.collect::<String>();
+            if is_number {
+                let length = u8::try_from(text.len()).unwrap_or(u8::MAX);
+                format!("{}{text}", char::from(length))
+            } else {
+                text
+            }
+        })
+        .collect()
 }
 
 /// Reports whether a reader sees the letter, and it steers no terminal: it has a width of its own (a control has none,
@@ -100,12 +99,13 @@ pub fn is_shown(letter: char) -> bool {
 
 /// Replaces every letter that is not shown, and each blank by a space.
 pub fn sanitize(text: &str) -> String {
-    let shown = |letter: char| match letter {
-        letter if letter.is_whitespace() => ' ',
-        letter if is_shown(letter) => letter,
-        _ => char::REPLACEMENT_CHARACTER,
-    };
-    text.chars().map(shown).collect()
+    text.chars()
+        .map(|letter| match letter {
+            letter if letter.is_whitespace() => ' ',
+            letter if is_shown(letter) => letter,
+            _ => char::REPLACEMENT_CHARACTER,
+        })
+        .collect()
 }
 
 /// Reports whether a letter looks like a quotation mark, so that a text that has it seems to end there.
@@ -142,8 +142,8 @@ impl<const MOST: usize> fmt::Display for Foreign<MOST> {
         if is_word(self) && self.len() <= MOST && !is_program && !f.alternate() {
             return f.write_str(self);
         }
-        let letters = sanitize(self).replace(looks_like_a_quotation_mark, "'");
-        let letters = letters
+        let letters = sanitize(self)
+            .replace(looks_like_a_quotation_mark, "'")
             .chars()
             .dedup_by(|a, b| (*a, *b) == (' ', ' '))
             .collect_vec();
@@ -222,14 +222,16 @@ pub fn in_turn<'a, T>(
         return all;
     }
     let mut of_namespace = BTreeMap::<&str, usize>::new();
-    let turns = all.into_iter().map(|it| {
-        let turn = namespace(&it).map_or(0, |namespace| {
-            let turn = of_namespace.entry(namespace).or_default();
-            *turn += 1;
-            *turn
-        });
-        (turn, it)
-    });
-    let in_turn = turns.sorted_by_key(|(turn, _)| *turn);
-    in_turn.map(|(_, it)| it).collect()
+    all.into_iter()
+        .map(|it| {
+            let turn = namespace(&it).map_or(0, |namespace| {
+                let turn = of_namespace.entry(namespace).or_default();
+                *turn += 1;
+                *turn
+            });
+            (turn, it)
+        })
+        .sorted_by_key(|(turn, _)| *turn)
+        .map(|(_, it)| it)
+        .collect()
 }

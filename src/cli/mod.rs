@@ -129,10 +129,12 @@ impl Cli {
     pub fn try_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
         let args = args.into_iter().collect_vec();
         let mut command = command_line(args.first().map(OsString::as_os_str));
-        let matches = command.try_get_matches_from_mut(&args);
-        let matches = matches.map_err(|error| match error.kind() {
-            ErrorKind::DisplayHelp => help(command.clone(), &args).unwrap_or(error),
-            _ => error,
+        let matches = command.try_get_matches_from_mut(&args).map_err(|error| {
+            if error.kind() == ErrorKind::DisplayHelp {
+                help(command.clone(), &args).unwrap_or(error)
+            } else {
+                error
+            }
         })?;
         if matches.subcommand_name() != Some("completions") {
             refuse_settings_directory()
@@ -179,8 +181,11 @@ impl Cli {
                 is_typed: true,
             });
         }
-        let include = common.namespaces.include.as_ref();
-        let include = include.filter(|_| common.namespace.is_none());
+        let include = common
+            .namespaces
+            .include
+            .as_ref()
+            .filter(|_| common.namespace.is_none());
         for (id, regex) in [
             ("namespace_regex", include),
             (
@@ -200,19 +205,19 @@ impl Cli {
 /// Returns the help that `args` ask for. `--help` lists all options in the brief form of `-h`, which shows
 /// the most common ones; the page of the options has the rest.
 fn help(mut command: clap::Command, args: &[OsString]) -> Option<Error> {
-    let is_whole = args.iter().any(|arg| arg == "--help");
-    if is_whole {
-        let all = |arg: Arg| arg.hide_short_help(false);
-        command = command.mut_args(all).after_help(EXIT_CODES);
+    if args.iter().any(|arg| arg == "--help") {
+        command = command
+            .mut_args(|arg| arg.hide_short_help(false))
+            .after_help(EXIT_CODES);
     }
-    let brief = |arg: &OsString| {
+    let brief = args.iter().map(|arg| {
         if arg == "--help" {
             OsString::from("-h")
         } else {
             arg.clone()
         }
-    };
-    command.try_get_matches_from(args.iter().map(brief)).err()
+    });
+    command.try_get_matches_from(brief).err()
 }
 
 /// Builds the whole command line. `program` is the name that the program was called by.
@@ -231,8 +236,8 @@ fn command_line(program: Option<&OsStr>) -> clap::Command {
 
 /// Applies the settings that all options of a kind share.
 fn with_shared_settings(arg: Arg) -> Arg {
-    let is_short = SHORT_HELP.contains(&arg.get_id().as_str());
     let id = arg.get_id().as_str();
+    let is_short = SHORT_HELP.contains(&id);
     let name = variable(id);
     // Manifests unset a variable by an empty text.
     let is_empty = env::var_os(&name).is_some_and(|value| value.is_empty());
@@ -243,26 +248,24 @@ fn with_shared_settings(arg: Arg) -> Arg {
     };
     // The help must not show the values of variables.
     let arg = arg.hide_env_values(true).hide_short_help(!is_short);
-    let is_number = |name: &str| ["DURATION", "N", "1-100"].contains(&name);
     match arg.get_action() {
         ArgAction::SetTrue if arg.get_env().is_none() => arg,
         // `--option=false` can override a variable that turns the option on.
-        ArgAction::SetTrue => {
-            let arg = arg
-                .action(ArgAction::Set)
-                .num_args(0..=1)
-                .require_equals(true)
-                .value_name("true|false")
-                .default_value("false")
-                .default_missing_value("true")
-                .hide_possible_values(true);
-            arg.ignore_case(true).value_parser(values::boolean())
-        }
+        ArgAction::SetTrue => arg
+            .action(ArgAction::Set)
+            .num_args(0..=1)
+            .require_equals(true)
+            .value_name("true|false")
+            .default_value("false")
+            .default_missing_value("true")
+            .hide_possible_values(true)
+            .ignore_case(true)
+            .value_parser(values::boolean()),
         _ => {
             // A negative number is reported as a wrong value rather than as an unknown option.
             let number = arg
                 .get_value_names()
-                .is_some_and(|names| is_number(&names[0]));
+                .is_some_and(|names| ["DURATION", "N", "1-100"].contains(&names[0].as_str()));
             arg.ignore_case(true).allow_hyphen_values(number)
         }
     }

@@ -58,13 +58,14 @@ pub fn moment(text: &str) -> Result<Timestamp, &'static str> {
 
 /// Parses a size in bytes, such as `512Mi`.
 pub fn size(text: &str) -> Result<u64, &'static str> {
-    let units = [("Ki", 10), ("Mi", 20), ("Gi", 30)];
-    let mut units = units.into_iter().filter_map(|(unit, power)| {
-        let number = text.trim().strip_suffix(unit)?.parse::<u64>().ok()?;
-        number.checked_mul(1 << power)
-    });
-    let size = units.next().filter(|size| *size > 0);
-    size.ok_or("write a size with its unit, such as 512Mi or 4Gi")
+    [("Ki", 10), ("Mi", 20), ("Gi", 30)]
+        .into_iter()
+        .find_map(|(unit, power)| {
+            let number = text.trim().strip_suffix(unit)?.parse::<u64>().ok()?;
+            number.checked_mul(1 << power)
+        })
+        .filter(|size| *size > 0)
+        .ok_or("write a size with its unit, such as 512Mi or 4Gi")
 }
 
 pub fn cluster_name(text: &str) -> Result<String, &'static str> {
@@ -117,8 +118,9 @@ pub fn usual_log_level() -> &'static str {
 
 /// Returns the default of `--history-namespace`: the namespace of the run's own pod, by the downward API.
 pub fn usual_history_namespace() -> String {
-    let own = env::var("POD_NAMESPACE").ok();
-    own.filter(|name| is_name(name))
+    env::var("POD_NAMESPACE")
+        .ok()
+        .filter(|name| is_name(name))
         .unwrap_or_else(|| "pod-reaper".to_owned())
 }
 

@@ -53,8 +53,9 @@ pub async fn write(run: &RunRecord<'_>, form: &OutputFormats, stop: &Stop) -> Ex
         };
         out.write_all(text.as_bytes())?;
         out.flush()
-    });
-    let written = written.await.unwrap_or_else(|error| Err(error.into()));
+    })
+    .await
+    .unwrap_or_else(|error| Err(error.into()));
     // A failure to write does not undo any delete, so a more severe code is kept.
     let remedy = "; the next run reports what is left";
     exit.max(exit_after(written, "the report", remedy))

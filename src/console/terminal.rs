@@ -19,8 +19,8 @@ pub fn colour(terminal: bool) -> bool {
 /// Returns the width and colors of standard output.
 pub fn screen() -> Screen {
     let terminal = io::stdout().is_terminal();
-    let size = terminal_size::terminal_size_of(io::stdout());
-    let columns = size.map_or(0, |(width, _)| width.0.into());
+    let columns =
+        terminal_size::terminal_size_of(io::stdout()).map_or(0, |(width, _)| width.0.into());
     Screen::of_terminal(colour(terminal), columns)
 }
 

@@ -238,7 +238,8 @@ impl Requirement {
     /// Reports whether the requirement is about a zone or a region. A zone or region has many
     /// nodes.
     pub fn of_zone(&self) -> bool {
-        let ends = ["zone", "region", "/location", "/availability-domain"];
-        ends.iter().any(|end| self.key.ends_with(end))
+        ["zone", "region", "/location", "/availability-domain"]
+            .iter()
+            .any(|end| self.key.ends_with(end))
     }
 }

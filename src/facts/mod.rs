@@ -278,8 +278,10 @@ pub struct NamespaceFacts {
 /// Returns the facts of the namespace `name`. A namespace that is missing from the list may be
 /// malformed, so it is treated as unread.
 pub fn namespace(namespaces: &Read<Namespaces>, name: &str) -> Read<NamespaceFacts> {
-    let found = namespaces.as_ref().map_err(Unread::clone)?.get(name);
-    found
+    namespaces
+        .as_ref()
+        .map_err(Unread::clone)?
+        .get(name)
         .cloned()
         .ok_or_else(|| Unread("it was not in the list".to_owned()))
 }
@@ -329,15 +331,15 @@ impl Attachments {
     /// Returns those whose volume is attached, by the names of node and volume.
     pub fn attached(&self) -> Read<Attached<'_>> {
         let all = self.0.as_ref().map_err(Unread::clone)?;
-        let all = all
+        Ok(all
             .iter()
-            .flat_map(|(node, all)| all.iter().map(move |it| (node, it)));
-        let attached = all.filter(|(_, attachment)| attachment.attached);
-        let attached = attached.filter_map(|(node, attachment)| {
-            let volume = attachment.volume.as_deref()?;
-            Some(((node.as_str(), volume), attachment))
-        });
-        Ok(attached.collect())
+            .flat_map(|(node, all)| all.iter().map(move |it| (node, it)))
+            .filter(|(_, attachment)| attachment.attached)
+            .filter_map(|(node, attachment)| {
+                let volume = attachment.volume.as_deref()?;
+                Some(((node.as_str(), volume), attachment))
+            })
+            .collect())
     }
 }
 

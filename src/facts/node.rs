@@ -97,10 +97,6 @@ impl NodeFacts {
         self.heard.iter().max_by_key(|heard| heard.at)
     }
 
-    pub fn heard_by(&self, by: SignBy) -> Option<&Heartbeat> {
-        self.heard.iter().find(|heard| heard.by == by)
-    }
-
     /// Returns why a Lease that may be a sign of life was not read, as a phrase; `None` if all were.
     pub fn unread(&self) -> Option<&Unread> {
         self.unread_lease
@@ -178,8 +174,7 @@ pub struct Zone(pub [Option<String>; 2]);
 
 impl fmt::Display for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = self.0.iter().flatten().cloned();
-        let words = words.map(Foreign::<60>::from);
+        let words = self.0.iter().flatten().cloned().map(Foreign::<60>::from);
         f.write_str(&joined(words, "/").unwrap_or_default())
     }
 }

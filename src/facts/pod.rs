@@ -101,9 +101,10 @@ impl Deletion {
     /// period; `None` if it is not known, or negative or too long. A later request with a shorter grace period moves the
     /// deadline and the grace period by the same amount.
     pub fn requested(&self) -> Option<Timestamp> {
-        let grace = self.grace_seconds.filter(|seconds| *seconds >= 0)?;
-        let grace = SignedDuration::from_secs(grace);
-        self.deadline.checked_sub(grace).ok()
+        let seconds = self.grace_seconds.filter(|seconds| *seconds >= 0)?;
+        self.deadline
+            .checked_sub(SignedDuration::from_secs(seconds))
+            .ok()
     }
 }
 
@@ -169,8 +170,9 @@ impl PodFacts {
     /// collector. The Job controller's holds no pod. A finalizer with an empty name does.
     pub fn holding_finalizers(&self, has_node: bool) -> impl Iterator<Item = &Foreign> {
         let is_released = move |name: &str| name == JOB_TRACKING || has_node && name == FOREGROUND;
-        let finalizers = self.finalizers.iter();
-        finalizers.filter(move |name| !is_released(name))
+        self.finalizers
+            .iter()
+            .filter(move |name| !is_released(name))
     }
 
     pub fn owners(&self) -> impl Iterator<Item = &Owner> + Clone {
@@ -183,8 +185,9 @@ impl PodFacts {
 
     /// Reports whether it uses a PVC. One of a pod whose PVCs are not known may.
     pub fn uses_claims(&self) -> bool {
-        let names = self.claim_names.as_ref();
-        names.map_or(true, |names| !names.is_empty())
+        self.claim_names
+            .as_ref()
+            .map_or(true, |names| !names.is_empty())
     }
 
     /// Returns the deletion deadline. For a pod that is not Terminating, it is the last possible
@@ -238,12 +241,17 @@ impl PodFacts {
 
     /// Returns what opts the pod out at `now` by `pod-reaper.io/skip`: the pod or its namespace.
     pub fn opts_out(&self, now: Timestamp) -> Option<(OptOut, &Skip)> {
-        let namespace = self.in_namespace.as_ref().ok();
         let of_pod = self.opted_out.as_ref().map(|skip| (OptOut::Pod, skip));
-        let of_namespace = namespace.and_then(|it| it.opted_out.as_ref());
-        let of_namespace = of_namespace.map(|skip| (OptOut::Namespace, skip));
-        let mut both = of_pod.into_iter().chain(of_namespace);
-        both.find(|(_, skip)| skip.holds(now))
+        let of_namespace = self
+            .in_namespace
+            .as_ref()
+            .ok()
+            .and_then(|it| it.opted_out.as_ref())
+            .map(|skip| (OptOut::Namespace, skip));
+        of_pod
+            .into_iter()
+            .chain(of_namespace)
+            .find(|(_, skip)| skip.holds(now))
     }
 
     /// Returns the name of the `apps` `StatefulSet` that controls the pod; `None` if none does.
@@ -255,8 +263,9 @@ impl PodFacts {
     /// Reports whether the pod's controller has replaced the pod at the eviction, without waiting for
     /// its end. Other projects have kinds with these names, which may wait.
     pub fn is_replaced_early(&self) -> bool {
-        let mut kinds = REPLACED_EARLY.iter();
-        kinds.any(|(kind, group)| self.made_by(kind, group))
+        REPLACED_EARLY
+            .iter()
+            .any(|(kind, group)| self.made_by(kind, group))
     }
 
     /// Returns the object whose operator decides what becomes of the pod's PVCs: what controls its `StatefulSet`, or its
@@ -266,8 +275,7 @@ impl PodFacts {
         if !["apps", "batch", ""].contains(&group) {
             return self.owner.as_ref();
         }
-        let set = storage?.set.as_ref()?.as_ref().ok()?;
-        set.controller.as_ref()
+        storage?.set.as_ref()?.as_ref().ok()?.controller.as_ref()
     }
 
     /// Returns why nothing wants the pod again, by its namespace and its `storage`; `None` if

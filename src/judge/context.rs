@@ -75,8 +75,9 @@ impl<'a> PodContext<'a> {
 
     /// Returns the pod's node for a rule that needs it. A node that could not be read keeps the pod.
     pub(super) fn required_node(&self) -> Result<Option<&'a NodeFacts>, Cause> {
-        let node = self.node.clone();
-        node.map_err(|why| Cause::Unread(Missing::Node(why)))
+        self.node
+            .clone()
+            .map_err(|why| Cause::Unread(Missing::Node(why)))
     }
 
     pub(super) fn overdue_since(&self) -> Timestamp {
@@ -152,24 +153,29 @@ impl PodContext<'_> {
     /// which the user has to decide.
     fn decide_by_storage(&self, storage: Option<&Storage>) -> Reason {
         let stored = storage.and_then(|storage| self.stored(storage));
-        let stored = stored.as_ref();
-        let rules = STORAGE_RULES.iter();
-        let mut causes = rules.filter_map(|rule| self.ask(rule, stored).err());
-        let passes = || stored.map_or(Cause::Unread(Missing::Storage), stuck);
-        let cause = causes.next().unwrap_or_else(passes);
+        let mut causes = STORAGE_RULES
+            .iter()
+            .filter_map(|rule| self.ask(rule, stored.as_ref()).err());
+        let cause = causes.next().unwrap_or_else(|| {
+            stored
+                .as_ref()
+                .map_or(Cause::Unread(Missing::Storage), stuck)
+        });
         if matches!(cause, Cause::Unread(_)) {
             return Reason::new(cause);
         }
         let mut asks = Vec::new();
         if cause.code().verdict() == Verdict::Manual {
-            let codes = iter::once(cause.clone()).chain(causes);
-            let codes = codes.flat_map(|cause| cause.codes().collect_vec());
-            let manual = codes.filter(|code| code.verdict() == Verdict::Manual);
-            asks = manual.unique().collect();
+            asks = iter::once(cause.clone())
+                .chain(causes)
+                .flat_map(|cause| cause.codes().collect_vec())
+                .filter(|code| code.verdict() == Verdict::Manual)
+                .unique()
+                .collect();
         }
         Reason {
             asks,
-            ties: stored.map_or(Vec::new(), |it| it.ties().to_vec()),
+            ties: stored.as_ref().map_or(Vec::new(), |it| it.ties().to_vec()),
             ..Reason::new(cause)
         }
     }
@@ -195,21 +201,28 @@ impl PodContext<'_> {
         let not_ready = after_threshold(node.not_ready_since(self.now)?).ok()?;
         let overdue = after_threshold(self.overdue_since()).ok()?;
         let given_up = storage.and_then(|it| given_up_until(self.stored(it)?.ties()));
-        let signs = node.signs_of_life(self.now, self.policy).into_iter();
-        let fading = signs.filter(|sign| !self.is_fresh(sign));
         let silent_after = self.policy.silent_after();
-        let silent = fading.filter_map(|sign| sign.at.saturating_add(silent_after).ok());
+        let silent = node
+            .signs_of_life(self.now, self.policy)
+            .into_iter()
+            .filter(|sign| !self.is_fresh(sign))
+            .filter_map(|sign| sign.at.saturating_add(silent_after).ok());
         let of_namespace = self.pod.in_namespace.as_ref().ok();
-        let skips = [
+        let skipped = [
             node.opted_out.as_ref(),
             self.pod.opted_out.as_ref(),
             of_namespace.and_then(|it| it.opted_out.as_ref()),
-        ];
-        let skipped = skips.into_iter().filter_map(|skip| skip?.until);
-        let times = [not_ready, overdue].into_iter().chain(given_up);
-        let times = times.chain(skipped);
+        ]
+        .into_iter()
+        .filter_map(|skip| skip?.until);
+        let clock = [not_ready, overdue]
+            .into_iter()
+            .chain(given_up)
+            .chain(skipped)
+            .chain(silent)
+            .max()?;
         Some(Self {
-            clock: times.chain(silent).max()?,
+            clock,
             ..Self::new(self.now, self.policy, self.node.clone(), self.pod)
         })
     }
@@ -227,9 +240,10 @@ impl PodContext<'_> {
             Cause::Finalizers(names) => names.iter().all(|name| is_held_until_the_end(name)),
             _ => false,
         };
-        let asked = rules().filter(|_| !self.pod.mirror && !self.pod.finished());
-        let mut causes = asked.filter_map(|rule| self.ask(rule, stored.as_ref()).err());
-        causes.find(|cause| !is_harmless(cause))
+        rules()
+            .filter(|_| !self.pod.mirror && !self.pod.finished())
+            .filter_map(|rule| self.ask(rule, stored.as_ref()).err())
+            .find(|cause| !is_harmless(cause))
     }
 
     /// Reports whether gathering has to read signs of life for the pod: no rule about nodes and pods keeps it, now or
@@ -269,28 +283,30 @@ impl PodContext<'_> {
         let decided = self.decide(storage);
         let stored = storage.and_then(|storage| self.stored(storage));
         let mut decides = None;
-        let of_rules = rules().zip(1..).map(|(rule, number)| {
-            let finding = self.ask(rule, stored.as_ref());
-            let is_first = decides.is_none() && finding.is_err();
-            if is_first {
-                decides = Some(number);
-            }
-            let asks_for_facts = rule.gives.contains(&ReasonCode::FactsUnread);
-            let (holds, seen) = match finding {
-                Ok(seen) => (Some(false), seen.to_string()),
-                Err(cause @ Cause::Unread(_)) if !asks_for_facts => (None, cause.to_string()),
-                Err(_) if is_first => (Some(true), decided.to_string()),
-                Err(cause) => (Some(true), cause.to_string()),
-            };
-            Evaluation {
-                number,
-                asks: rule.asks,
-                holds,
-                decides: is_first,
-                seen,
-            }
-        });
-        let mut evaluations = of_rules.collect_vec();
+        let mut evaluations = rules()
+            .zip(1..)
+            .map(|(rule, number)| {
+                let finding = self.ask(rule, stored.as_ref());
+                let is_first = decides.is_none() && finding.is_err();
+                if is_first {
+                    decides = Some(number);
+                }
+                let asks_for_facts = rule.gives.contains(&ReasonCode::FactsUnread);
+                let (holds, seen) = match finding {
+                    Ok(seen) => (Some(false), seen.to_string()),
+                    Err(cause @ Cause::Unread(_)) if !asks_for_facts => (None, cause.to_string()),
+                    Err(_) if is_first => (Some(true), decided.to_string()),
+                    Err(cause) => (Some(true), cause.to_string()),
+                };
+                Evaluation {
+                    number,
+                    asks: rule.asks,
+                    holds,
+                    decides: is_first,
+                    seen,
+                }
+            })
+            .collect_vec();
         evaluations.push(Evaluation {
             number: evaluations.len() + 1,
             asks: PASSED_ALL,

@@ -3,7 +3,7 @@
 use super::Judged;
 use crate::{
     codes::codes,
-    facts::{Attached, ClaimFacts, Place, Read, Storage, Unread},
+    facts::{Attached, Place, Read, Storage, Unread},
 };
 
 codes! {
@@ -42,11 +42,12 @@ impl Effect {
 
 /// Reports whether a volume of the pod is attached to its node. Without a volume that something may attach, none is.
 pub fn is_attached(judged: &Judged, attached: &Read<Attached<'_>>) -> Read<bool> {
-    let claims = judged.storage.iter().flat_map(Storage::claims);
-    let is_never_attached = |it: &&ClaimFacts| it.attaches == Some(Ok(false));
-    let claims = claims.filter(|it| !is_never_attached(it));
-    let volumes = claims.filter_map(|claim| claim.read.volume());
-    let mut volumes = volumes
+    let mut volumes = judged
+        .storage
+        .iter()
+        .flat_map(Storage::claims)
+        .filter(|claim| claim.attaches != Some(Ok(false)))
+        .filter_map(|claim| claim.read.volume())
         .filter(|volume| matches!(volume.storage, Place::Driver | Place::StrictLocal))
         .peekable();
     let Some(node) = judged

@@ -29,12 +29,14 @@ impl NodeFacts {
             return Vec::new();
         }
         let since = self.not_ready_since(now);
-        let shows = |heard: &&Heartbeat| {
-            since.is_none_or(|since| heard.at > since)
-                && now.duration_since(heard.at) < policy.silent_after()
-        };
-        let heard = self.heard.iter().filter(shows);
-        let heard = heard.map(|heard| heard.no_later_than(now));
+        let heard = self
+            .heard
+            .iter()
+            .filter(|heard| {
+                since.is_none_or(|since| heard.at > since)
+                    && now.duration_since(heard.at) < policy.silent_after()
+            })
+            .map(|heard| heard.no_later_than(now));
         // Ready=False is itself evidence: Kubernetes turns it into Unknown as soon as the kubelet
         // falls silent.
         let kubelet = (self.ready == Ready::False).then_some(Heartbeat {
@@ -61,8 +63,10 @@ impl NodeFacts {
     /// Returns the fencing mark that no heartbeat refutes, as far as heartbeats were read.
     pub fn mark(&self) -> Option<&str> {
         let heard = self.last_heard().map(|heard| heard.at);
-        let mark = self.fenced.iter().find(|mark| mark.stands(heard))?;
-        Some(&mark.mark)
+        self.fenced
+            .iter()
+            .find(|mark| mark.stands(heard))
+            .map(|mark| mark.mark.as_str())
     }
 
     /// Returns the last known heartbeat of a machine that is known to be silent. `None` if the
@@ -71,12 +75,11 @@ impl NodeFacts {
     /// silent.
     fn silent_since(&self, now: Timestamp, policy: &Policy) -> Option<Timestamp> {
         let is_known = self.ready != Ready::True
-            && self.heard_by(SignBy::Lease).is_some()
+            && self.heard.iter().any(|heard| heard.by == SignBy::Lease)
             && self.lists_leases != Ok(false)
             && self.unread_lease.is_none()
             && self.signs_of_life(now, policy).is_empty();
-        let last = self.last_heard().filter(|_| is_known)?;
-        Some(last.at)
+        self.last_heard().filter(|_| is_known).map(|last| last.at)
     }
 }
 
@@ -91,9 +94,9 @@ impl PodFacts {
         now: Timestamp,
         policy: &Policy,
     ) -> Timestamp {
-        let cut = node.filter(|node| node.lists_leases.is_ok());
-        let cut = cut.and_then(|node| self.grace_cut_at(node, now, policy));
-        cut.unwrap_or(self.deletion_deadline())
+        node.filter(|node| node.lists_leases.is_ok())
+            .and_then(|node| self.grace_cut_at(node, now, policy))
+            .unwrap_or(self.deletion_deadline())
     }
 
     /// Returns the moment at which the grace period is cut short, as far as the heartbeats were

@@ -96,26 +96,29 @@ impl Judged {
         pods: Vec<(Box<PodFacts>, Option<Storage>)>,
         policy: &Policy,
     ) -> Vec<Self> {
-        let judge = |(pod, storage): (Box<PodFacts>, Option<Storage>)| {
-            let (case, read) = (PodContext::of(facts, policy, &pod), storage.as_ref());
-            let reason = case.decide(read);
-            let then = case.foreseen(read).filter(|it| it.clock >= facts.now);
-            let foreseen = then.map(|then| {
-                Box::new(Foreseen {
-                    at: then.clock,
-                    reason: then.decide(read),
+        pods.into_iter()
+            .map(|(pod, storage)| {
+                let (case, read) = (PodContext::of(facts, policy, &pod), storage.as_ref());
+                let reason = case.decide(read);
+                let foreseen = case
+                    .foreseen(read)
+                    .filter(|it| it.clock >= facts.now)
+                    .map(|then| {
+                        Box::new(Foreseen {
+                            at: then.clock,
+                            reason: then.decide(read),
+                            limit: None,
+                        })
+                    });
+                Self {
+                    reason,
+                    foreseen,
+                    pod,
+                    storage,
                     limit: None,
-                })
-            });
-            Self {
-                reason,
-                foreseen,
-                pod,
-                storage,
-                limit: None,
-            }
-        };
-        pods.into_iter().map(judge).collect()
+                }
+            })
+            .collect()
     }
 
     /// Returns the PVC of that name, if the pod uses one and its storage was read.
@@ -125,15 +128,19 @@ impl Judged {
 
     /// Returns the moment from which on a run will reap the pod; `None` if it waits for more than time.
     pub fn reaped_from(&self) -> Option<Timestamp> {
-        let foreseen = self.foreseen.as_ref();
-        Some(foreseen.filter(|it| it.verdict() == Verdict::Reap)?.at)
+        self.foreseen
+            .as_ref()
+            .filter(|it| it.verdict() == Verdict::Reap)
+            .map(|it| it.at)
     }
 
     /// Reports whether it lacks room, now or once time alone no longer keeps it.
     pub fn lacks_room(&self) -> bool {
         let foreseen = self.foreseen.iter().filter_map(|it| it.limit.as_ref());
-        let mut limits = self.limit.iter().chain(foreseen);
-        limits.any(|limit| limit.code() == ReasonCode::NoRoom)
+        self.limit
+            .iter()
+            .chain(foreseen)
+            .any(|limit| limit.code() == ReasonCode::NoRoom)
     }
 
     /// Lists the volumes to which the pod's PVCs are bound, if they were read.
@@ -158,8 +165,9 @@ impl Judged {
     /// Returns the code that decided: that of the limit if one is set, otherwise that of the
     /// reason.
     pub fn code(&self) -> ReasonCode {
-        let limit = self.limit.as_ref();
-        limit.map_or_else(|| self.reason.code(), Limit::code)
+        self.limit
+            .as_ref()
+            .map_or_else(|| self.reason.code(), Limit::code)
     }
 
     /// Returns the sentence that explains the verdict: that of the limit if one is set, otherwise
@@ -206,15 +214,17 @@ impl Plan {
             None => limits_of_zones(&facts.node_counts, limits.max_not_ready_percent),
             Some(_) => BTreeMap::new(),
         };
-        let is_fenced = |node: &&NodeFacts| node.fenced(facts.now, policy).is_some();
-        let fenced = facts.known_nodes().filter(is_fenced);
         let plan = Self {
             pods: Vec::new(),
             not_evicted: Vec::new(),
             hold,
             zones,
             together: failed_together(facts, limits.max_failed_together),
-            fenced: fenced.map(|node| node.name.clone()).collect(),
+            fenced: facts
+                .known_nodes()
+                .filter(|node| node.fenced(facts.now, policy).is_some())
+                .map(|node| node.name.clone())
+                .collect(),
         };
         let attached = facts.attachments.attached();
         let limit_of = |it: &Judged| {
@@ -236,9 +246,11 @@ impl Plan {
             }
         }
         for judged in pods.iter_mut().chain(&mut not_evicted) {
-            let foreseen = judged.foreseen.as_ref();
-            let reaps = foreseen.filter(|it| it.reason.verdict() == Verdict::Reap);
-            let limit = reaps.and_then(|_| limit_of(judged));
+            let limit = judged
+                .foreseen
+                .as_ref()
+                .filter(|it| it.reason.verdict() == Verdict::Reap)
+                .and_then(|_| limit_of(judged));
             if let Some(foreseen) = &mut judged.foreseen {
                 foreseen.limit = limit;
             }
@@ -257,12 +269,13 @@ impl Plan {
 
     /// Returns the limit that holds the pods of `node`, if there is one.
     pub fn limit_of(&self, node: &NodeFacts) -> Option<&Limit> {
-        let (of_run, of_zone) = (self.hold.as_ref(), || self.zones.get(node.zone.as_ref()?));
-        let together = || self.together.get(&node.name);
+        let of_run = self.hold.as_ref();
         match of_run {
             Some(Limit::Unread(_)) => of_run,
             _ if self.fenced.contains(&node.name) => None,
-            _ => of_run.or_else(of_zone).or_else(together),
+            _ => of_run
+                .or_else(|| self.zones.get(node.zone.as_ref()?))
+                .or_else(|| self.together.get(&node.name)),
         }
     }
 
@@ -326,10 +339,8 @@ fn limit_of_run(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
             "the number of NotReady nodes, which the breaker needs: {cause}"
         ))),
         _ if max_percent >= 100 => None,
-        NodeCounts::Counted(Counts { all, workers, .. }) => {
-            let of_workers = || too_many(*workers, "worker nodes", max_percent);
-            too_many(*all, "nodes", max_percent).or_else(of_workers)
-        }
+        NodeCounts::Counted(Counts { all, workers, .. }) => too_many(*all, "nodes", max_percent)
+            .or_else(|| too_many(*workers, "worker nodes", max_percent)),
     }
 }
 
@@ -341,24 +352,31 @@ fn failed_together(facts: &ClusterFacts, most: Option<usize>) -> BTreeMap<String
     };
     let silent = facts
         .known_nodes()
-        .filter(|node| node.ready == Ready::Unknown && node.leaf.is_none());
-    // Each of the two times, since a taint that somebody took off by hand is set again later.
-    let silent = silent.flat_map(|node| {
-        let times = [node.ready_since, node.tainted_since].into_iter().flatten();
-        let times = times.filter(|since| *since <= facts.now);
-        times.map(|since| (since, &node.name))
-    });
-    let silent = silent.sorted().dedup().collect_vec();
+        .filter(|node| node.ready == Ready::Unknown && node.leaf.is_none())
+        // Each of the two times, since a taint that somebody took off by hand is set again later.
+        .flat_map(|node| {
+            [node.ready_since, node.tainted_since]
+                .into_iter()
+                .flatten()
+                .filter(|since| *since <= facts.now)
+                .map(|since| (since, &node.name))
+        })
+        .sorted()
+        .dedup()
+        .collect_vec();
     // The number of nodes in the largest window of each.
     let (mut together, mut end) = (BTreeMap::<_, usize>::new(), 0);
     for (first, (since, _)) in silent.iter().enumerate() {
-        let is_within = |(at, _): &(Timestamp, _)| at.duration_since(*since) <= TOGETHER;
-        let length = silent[first..].partition_point(is_within);
+        let length =
+            silent[first..].partition_point(|(at, _)| at.duration_since(*since) <= TOGETHER);
         // A window within the one before adds nothing.
         if first + length > end {
             end = first + length;
-            let nodes = silent[first..end].iter().map(|(_, name)| name);
-            let nodes = nodes.unique().count();
+            let nodes = silent[first..end]
+                .iter()
+                .map(|(_, name)| name)
+                .unique()
+                .count();
             for (_, name) in &silent[first..end] {
                 let largest = together.entry(*name).or_default();
                 *largest = nodes.max(*largest);
@@ -373,8 +391,9 @@ fn failed_together(facts: &ClusterFacts, most: Option<usize>) -> BTreeMap<String
         ))),
         _ => None,
     };
-    let held = together.into_iter();
-    held.filter_map(|(name, nodes)| Some((name.clone(), limit(nodes)?)))
+    together
+        .into_iter()
+        .filter_map(|(name, nodes)| Some((name.clone(), limit(nodes)?)))
         .collect()
 }
 
@@ -389,8 +408,13 @@ fn no_room(facts: &ClusterFacts, pod: &PodFacts) -> Option<Limit> {
         return None;
     }
     let only = facts.known_nodes().next().filter(|_| facts.node_count == 1);
-    let taints = rooms.iter().flatten().map(|taint| taint.key.as_str());
-    let taints = listed(&taints.unique().collect_vec(), MAX_TAINTS_NAMED);
+    let keys = rooms
+        .iter()
+        .flatten()
+        .map(|taint| taint.key.as_str())
+        .unique()
+        .collect_vec();
+    let taints = listed(&keys, MAX_TAINTS_NAMED);
     Some(Limit::NoRoom(match only {
         Some(only) => format!("{} is the only node", only.name),
         None if taints.is_empty() => {
@@ -407,14 +431,14 @@ fn limits_of_zones(node_counts: &NodeCounts, max_percent: u8) -> BTreeMap<Zone, 
         return BTreeMap::new();
     };
     let several = zones.len() > 1 && max_percent < 100;
-    let held = zones
+    zones
         .iter()
         .filter(|_| several)
         .filter_map(|(zone, tally)| {
             let which = format!("nodes of zone {zone}");
             Some((zone.clone(), too_many(*tally, &which, max_percent)?))
-        });
-    held.collect()
+        })
+        .collect()
 }
 
 fn too_many(tally: Tally, which: &str, max_percent: u8) -> Option<Limit> {

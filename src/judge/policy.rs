@@ -71,9 +71,11 @@ fn in_seconds<S: Serializer>(span: &SignedDuration, to: S) -> Result<S::Ok, S::E
 pub fn same_kind(one: &str, other: &str) -> bool {
     // "Policy" and "policies" share a stem, and so do "Batch" and "batches".
     let stem = |kind: &str| {
-        let kind = kind.to_ascii_lowercase().replace('y', "i");
-        let kind = kind.trim_end_matches('s').trim_end_matches('e');
-        kind.to_owned()
+        kind.to_ascii_lowercase()
+            .replace('y', "i")
+            .trim_end_matches('s')
+            .trim_end_matches('e')
+            .to_owned()
     };
     stem(one) == stem(other)
 }
@@ -127,17 +129,19 @@ pub fn kind(text: &str) -> Result<String, String> {
     if kind.is_empty() {
         return Err("it is empty; write a kind such as StatefulSet".to_owned());
     }
-    let mut above = ABOVE.iter();
-    if let Some((_, above, owner)) =
-        above.find(|(short, above, _)| short.eq_ignore_ascii_case(kind) || same_kind(above, kind))
+    if let Some((_, above, owner)) = ABOVE
+        .iter()
+        .find(|(short, above, _)| short.eq_ignore_ascii_case(kind) || same_kind(above, kind))
     {
         return Err(format!(
             "a pod does not name the {above} above it, so this would protect nothing; write {owner}, or annotate its pods with \
              pod-reaper.io/skip: \"true\""
         ));
     }
-    let mut named = BUILT_IN.iter();
-    if let Some((_, kind)) = named.find(|(short, _)| short.eq_ignore_ascii_case(kind)) {
+    if let Some((_, kind)) = BUILT_IN
+        .iter()
+        .find(|(short, _)| short.eq_ignore_ascii_case(kind))
+    {
         return Ok((*kind).to_owned());
     }
     let mut known = BUILT_IN.iter().map(|(_, known)| *known);
@@ -163,14 +167,17 @@ fn or_zero<S: Serializer>(most: &Option<usize>, to: S) -> Result<S::Ok, S::Error
 }
 
 fn parse_count(text: &str) -> Result<Option<usize>, &'static str> {
-    let count = text.trim().parse().ok();
-    let count = count.ok_or("write a whole number such as 50; 0 is no limit")?;
+    let count = text
+        .trim()
+        .parse::<usize>()
+        .map_err(|_| "write a whole number such as 50; 0 is no limit")?;
     Ok((count > 0).then_some(count))
 }
 
 fn parse_percent(text: &str) -> Result<u8, &'static str> {
-    let percent = text.trim().parse().ok();
-    percent
+    text.trim()
+        .parse()
+        .ok()
         .filter(|percent| (1..=100).contains(percent))
         .ok_or("write a whole number from 1 to 100, such as 55")
 }

@@ -535,7 +535,8 @@ impl Cause {
     /// Lists the codes of everything that the rule saw, the decisive one first.
     pub(super) fn codes(&self) -> impl Iterator<Item = ReasonCode> {
         let has_paths = matches!(self, Self::Pinned { paths, .. } if !paths.is_empty());
-        let more = has_paths.then_some(ReasonCode::HostPath);
-        [self.code()].into_iter().chain(more)
+        [self.code()]
+            .into_iter()
+            .chain(has_paths.then_some(ReasonCode::HostPath))
     }
 }

@@ -105,9 +105,11 @@ fn mirror_pod<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
 }
 
 fn opted_out<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
-    let node = case.known().and_then(|node| node.opted_out.as_ref());
-    let of_node = node.filter(|skip| skip.holds(case.clock));
-    let of_node = of_node.map(|skip| (OptOut::Node, skip));
+    let of_node = case
+        .known()
+        .and_then(|node| node.opted_out.as_ref())
+        .filter(|skip| skip.holds(case.clock))
+        .map(|skip| (OptOut::Node, skip));
     match case.pod.opts_out(case.clock).or(of_node) {
         Some((by, skip)) => Err(Cause::OptedOut {
             by,
@@ -288,8 +290,12 @@ fn by_ties<'a>(
     none: NoTie,
     find: impl FnOnce(Vec<Tie>) -> Finding<'a>,
 ) -> Finding<'a> {
-    let ties = case.ties().iter().filter(|tie| is(tie));
-    let ties = ties.cloned().collect_vec();
+    let ties = case
+        .ties()
+        .iter()
+        .filter(|tie| is(tie))
+        .cloned()
+        .collect_vec();
     if ties.is_empty() {
         let claims = &case.storage.claims;
         Ok(Seen::NoTie { none, claims })
@@ -362,8 +368,7 @@ fn shared_disk<'a>(case: &'a Stored<'a>) -> Finding<'a> {
 
 fn finalizers<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     let has_node = case.required_node()?.is_some();
-    let finalizers = case.pod.holding_finalizers(has_node).cloned();
-    let finalizers = finalizers.collect_vec();
+    let finalizers = case.pod.holding_finalizers(has_node).cloned().collect_vec();
     if !finalizers.is_empty() {
         return Err(Cause::Finalizers(finalizers));
     }
@@ -386,8 +391,9 @@ fn owner_kind<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
         .chain(workload.iter().filter(|_| workload != owner))
         .chain(other_owners.iter().flatten());
     let flagged = |owner: &&Owner| {
-        let mut kinds = manual_owner_kinds.iter();
-        kinds.any(|kind| same_kind(kind, &owner.kind))
+        manual_owner_kinds
+            .iter()
+            .any(|kind| same_kind(kind, &owner.kind))
     };
     match owners.clone().find(flagged) {
         Some(owner) => Err(Cause::OwnerKind(owner.clone())),
@@ -410,24 +416,34 @@ pub(super) fn stuck(case: &Stored<'_>) -> Cause {
         paths: pod.host_paths.clone(),
         node: node.name.clone(),
     });
-    let bound = pod.bound && pod.controller.is_some();
-    let bound = bound.then(|| Note::Bound(node.name.clone()));
-    let no_controller = pod.controller.is_none() && !pod.is_orphan;
-    let no_controller = no_controller.then_some(Note::NoController);
-    let no_spare = node.quorum.clone().filter(|it| it.has_no_spare());
-    let of_claims = case.ties().iter().filter(|tie| tie.is_noted()).cloned();
-    let notes = of_claims
-        .map(Note::Claim)
-        .chain(paths_stay)
-        .chain(bound)
-        .chain(no_controller)
-        .chain(no_spare.map(Note::NoSpare));
+    let bound = (pod.bound && pod.controller.is_some()).then(|| Note::Bound(node.name.clone()));
+    let no_controller = (pod.controller.is_none() && !pod.is_orphan).then_some(Note::NoController);
+    let no_spare = node
+        .quorum
+        .clone()
+        .filter(|it| it.has_no_spare())
+        .map(Note::NoSpare);
+    let of_claims = case
+        .ties()
+        .iter()
+        .filter(|tie| tie.is_noted())
+        .cloned()
+        .map(Note::Claim);
     let has_disk = case.disk_of_several() != Ok(None);
     let depends = has_disk || waits_with_a_path(pod);
     let of_pod = case.unneeded().filter(|_| depends);
-    let unneeded = case.ties().iter().filter_map(Tie::unneeded).chain(of_pod);
     Cause::Stuck {
-        unneeded: unneeded.collect(),
-        notes: notes.collect(),
+        unneeded: case
+            .ties()
+            .iter()
+            .filter_map(Tie::unneeded)
+            .chain(of_pod)
+            .collect(),
+        notes: of_claims
+            .chain(paths_stay)
+            .chain(bound)
+            .chain(no_controller)
+            .chain(no_spare)
+            .collect(),
     }
 }

@@ -102,8 +102,8 @@ pub(super) fn spelled_terms(terms: &[AffinityTerm]) -> String {
         let fields = term.fields.then(|| "a field of the node".to_owned());
         beginning(requirements.chain(fields), " and ")
     };
-    let terms = terms.iter().map(term).filter(|term| !term.is_empty());
-    match beginning(terms, " or ").as_str() {
+    let spelled = terms.iter().map(term).filter(|term| !term.is_empty());
+    match beginning(spelled, " or ").as_str() {
         "" => "what no node has".to_owned(),
         terms => terms.to_owned(),
     }
@@ -112,8 +112,10 @@ pub(super) fn spelled_terms(terms: &[AffinityTerm]) -> String {
 /// Joins the first of `words`, and says how many more there are.
 fn beginning(mut words: impl Iterator<Item = String>, between: &str) -> String {
     let first = words.by_ref().take(MAX_SPELLED).collect_vec();
-    let more = words.count();
-    let more = (more > 0).then(|| format!("{more} more"));
+    let more = match words.count() {
+        0 => None,
+        more => Some(format!("{more} more")),
+    };
     first.into_iter().chain(more).join(between)
 }
 
@@ -123,15 +125,15 @@ pub(super) fn containers_run(counts: Option<Containers>) -> String {
     let Some(counts) = counts else {
         return " The pod's containers most likely still run.".to_owned();
     };
-    let counts = [
+    let states = [
         (counts.running, "running"),
         (counts.terminated, "terminated"),
         (counts.waiting, "waiting"),
-    ];
-    let seen = counts.into_iter().filter(|(count, _)| *count > 0);
-    let states = seen
-        .map(|(count, state)| format!("{count} {state}"))
-        .join(", ");
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, state)| format!("{count} {state}"))
+    .join(", ");
     format!(" The kubelet's last report on the pod's containers: {states}.")
 }
 
@@ -229,8 +231,8 @@ pub(super) fn released(finalizers: &[Foreign]) -> String {
 
 /// Names the kinds of owners, and of the workload above.
 pub(super) fn owned_by(kinds: &[&Foreign]) -> String {
-    let kinds = kinds.iter().map(|kind| format!("a {kind}"));
-    joined(kinds, " and ").unwrap_or_else(|| "no owner".to_owned())
+    joined(kinds.iter().map(|kind| format!("a {kind}")), " and ")
+        .unwrap_or_else(|| "no owner".to_owned())
 }
 
 /// Formats the last heartbeat of a machine, its age and its source, as a sentence.

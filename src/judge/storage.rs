@@ -55,8 +55,11 @@ impl Stored<'_> {
     /// Returns the ties between the pod and its PVCs.
     pub(super) fn ties(&self) -> &[Tie] {
         self.ties.get_or_init(|| {
-            let claims = self.storage.claims().iter();
-            claims.flat_map(|claim| self.ties_to(claim)).collect()
+            self.storage
+                .claims()
+                .iter()
+                .flat_map(|claim| self.ties_to(claim))
+                .collect()
         })
     }
 
@@ -77,8 +80,7 @@ impl Stored<'_> {
         let going = self.why_it_goes(claim);
         let data = self.tie_by_data(claim, going.as_ref());
         let (pvc, volume) = (claim.named.name.clone(), volume.cloned());
-        let kinds = [going, data].into_iter().flatten();
-        kinds.map(move |kind| Tie {
+        [going, data].into_iter().flatten().map(move |kind| Tie {
             pvc: pvc.clone(),
             volume: volume.clone(),
             retained,
@@ -135,8 +137,7 @@ impl Stored<'_> {
     fn given_up_from(&self, claim: &ClaimFacts) -> Option<Timestamp> {
         let at = claim.read.deletion?;
         let since = self.node.not_ready_since(self.case.now)?;
-        let given_up_after = self.case.policy.given_up_after();
-        let from = at.saturating_add(given_up_after).ok()?;
+        let from = at.saturating_add(self.case.policy.given_up_after()).ok()?;
         (at > since && claim.read.finalizers.is_empty()).then_some(from)
     }
 
@@ -203,8 +204,10 @@ impl Stored<'_> {
 
     /// Reports whether a PVC goes with the pod that may be wanted, and whose deletion nobody requested.
     pub fn fears_for_a_claim(&self) -> bool {
-        let mut claims = self.storage.claims().iter();
-        claims.any(|claim| self.fears_for(claim))
+        self.storage
+            .claims()
+            .iter()
+            .any(|claim| self.fears_for(claim))
     }
 
     fn fears_for(&self, claim: &ClaimFacts) -> bool {
@@ -272,15 +275,14 @@ impl Stored<'_> {
                 _ => {}
             }
         }
-        let of_pod = pod.own_disk.clone().map(SharedDisk::OfPod);
         let is_machine = |Owner { kind, name }: &&Owner| {
             kind.ends_with(VIRTUAL_MACHINE) || &**kind == "Pod" && name.starts_with(LAUNCHER_PREFIX)
         };
-        let of_machine = || {
+        let disk = pod.own_disk.clone().map(SharedDisk::OfPod).or_else(|| {
             let machine = pod.owners().find(is_machine)?;
             Some(SharedDisk::VirtualMachine(machine.name.clone()))
-        };
-        match of_pod.or_else(of_machine) {
+        });
+        match disk {
             None => unread,
             found => Ok(found),
         }
@@ -294,8 +296,10 @@ fn is_temporary(going: Option<&TieKind>) -> bool {
 
 /// Reports whether the volume stays when the PVC is deleted.
 fn is_retained(claim: &ClaimFacts) -> bool {
-    let volume = claim.read.volume();
-    volume.is_some_and(|volume| volume.reclaim_policy.as_deref() == Some("Retain"))
+    claim
+        .read
+        .volume()
+        .is_some_and(|volume| volume.reclaim_policy.as_deref() == Some("Retain"))
 }
 
 /// Reports whether the pod may write to a path of its node, and its controller waits for its end
@@ -316,8 +320,11 @@ fn deciding_terms(volume: &VolumeFacts) -> Result<Vec<&AffinityTerm>, Reach> {
         return Err(Reach::Free);
     }
     // In Kubernetes, a term without requirements matches no node, so it allows no further node.
-    let has_any = |term: &&AffinityTerm| term.fields || !term.requirements.is_empty();
-    let terms = volume.affinity.iter().filter(has_any).collect_vec();
+    let terms = volume
+        .affinity
+        .iter()
+        .filter(|term| term.fields || !term.requirements.is_empty())
+        .collect_vec();
     // It is not known which nodes share a directory that no affinity ties to nodes.
     if terms.is_empty() || is_directory && terms.iter().any(|it| it.of_zone()) {
         return Err(Reach::Confined);
@@ -344,8 +351,7 @@ pub fn volume_reach(claim: &ClaimFacts, volume: &VolumeFacts, node: &NodeFacts) 
     let mut unverified = None;
     for term in &terms {
         let not_read = Err(Unread("they were not looked up".to_owned()));
-        let allowed = claim.allowed.get(term).unwrap_or(&not_read);
-        match allowed {
+        match claim.allowed.get(term).unwrap_or(&not_read) {
             Err(why) => unverified = Some(why.clone()),
             // Another node of the same hostname has another disk.
             Ok(_) if is_directory(volume) && names_only(term, node) => {}

@@ -191,8 +191,10 @@ impl fmt::Display for Tie {
             }
             TieKind::Confined(Location { storage, affinity }) => {
                 write!(f, "PVC {pvc} is bound to a volume that ")?;
-                let mut requirements = affinity.iter().flat_map(|term| &term.requirements);
-                let is_bound = requirements.any(|requirement| !requirement.of_zone());
+                let is_bound = affinity
+                    .iter()
+                    .flat_map(|term| &term.requirements)
+                    .any(|requirement| !requirement.of_zone());
                 if matches!(storage, Place::Driver) || is_bound {
                     write!(f, "needs {}", spelled_terms(affinity))
                 } else {

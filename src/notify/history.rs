@@ -63,8 +63,10 @@ pub async fn after(
     at: Timestamp,
 ) {
     let trace = |judged: &Judged| {
-        let trace = run.outcomes.get(&judged.pod.uid)?.trace();
-        trace.filter(|trace| trace.may_be_gone())
+        run.outcomes
+            .get(&judged.pod.uid)?
+            .trace()
+            .filter(|trace| trace.may_be_gone())
     };
     let attached = run.facts.attachments.attached();
     let deletes = run.plan.reaps().any(|judged| trace(judged).is_some());
@@ -146,10 +148,10 @@ pub async fn after(
         }
     };
     let document = deletes.then(|| run.document().into_owned());
-    let text = document
+    let report = document
         .as_ref()
-        .map(|it| text::write(it, Screen::default()));
-    let report = text.map(|text| json!(history::shortened(text)));
+        .map(|it| text::write(it, Screen::default()))
+        .map(|text| json!(history::shortened(text)));
     match write(cluster, run, book, at, report, edit).await {
         // Nothing changes any more, so the run reports the same.
         Ok(_) => run.document = document,

@@ -62,12 +62,12 @@ pub async fn reap(
         .collect_vec();
     // The namespaces are read again right before the first delete, because the user may have taken
     // a while to confirm the deletes.
-    let namespaces = cluster.namespaces().await;
+    let namespaces = cluster.namespaces().await.map_err(Unread::from);
     let run = &Run {
         cluster,
         stop,
         policy,
-        namespaces: namespaces.map_err(Unread::from),
+        namespaces,
         proved: Mutex::new(proved),
         unguarded: OnceCell::new(),
         now: facts.now,
@@ -78,14 +78,15 @@ pub async fn reap(
     };
     // The pods are ordered by node, so that one reading of a node serves several of its pods.
     let turns = nodes.iter().flat_map(|node| {
-        let here = |judged: &&&Judged| judged.pod.node.as_ref() == Some(&node.as_judged.name);
-        pods.iter().filter(here).map(move |judged| Turn {
-            run,
-            node,
-            judged,
-            patched: false,
-            unsure: None,
-        })
+        pods.iter()
+            .filter(|judged| judged.pod.node.as_ref() == Some(&node.as_judged.name))
+            .map(move |judged| Turn {
+                run,
+                node,
+                judged,
+                patched: false,
+                unsure: None,
+            })
     });
     let mut sent = stream::iter(turns)
         .map(|mut turn| async move {

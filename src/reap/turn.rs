@@ -145,10 +145,10 @@ impl Turn<'_> {
             }
             let written = match action {
                 Action::DryRun => cluster.delete_pod(&permit, true).await,
-                Action::SetToFailed => {
-                    let version = cluster.fail_job_pod(&permit).await;
-                    version.map(|version| pod.resource_version = version)
-                }
+                Action::SetToFailed => cluster
+                    .fail_job_pod(&permit)
+                    .await
+                    .map(|version| pod.resource_version = version),
                 Action::Delete => {
                     tracing::info!(
                         "Force-deleting pod {} in namespace {} on node {} with deletion timestamp {}",
@@ -224,26 +224,27 @@ impl Turn<'_> {
         let node = self.node.again.get(NODE_SHARED_FOR, read).await?;
         let storage = self.judged.storage.as_ref();
         let heard = self.node.heard.borrow().clone();
-        let permit = node.permit(policy, (pod, storage), heard, self.patched);
-        let permit = permit.map_err(|reason| {
-            // A fact that could not be read is no change, so the outcome is a failure. If a node's
-            // lease could not be read, the node is not treated as off, and a shared disk then keeps
-            // the pod.
-            let is_unread = match reason.code() {
-                ReasonCode::FactsUnread => true,
-                // Without the leases, no grace period is cut short.
-                ReasonCode::NotOverdue | ReasonCode::SharedDisk => node.lacks_leases(),
-                _ => false,
-            };
-            if is_unread {
-                let name = &as_judged.name;
-                Outcome::failed(&format_args!(
-                    "node {name} could not be judged again: {reason}"
-                ))
-            } else {
-                Outcome::NodeChanged(reason.to_string())
-            }
-        })?;
+        let permit = node
+            .permit(policy, (pod, storage), heard, self.patched)
+            .map_err(|reason| {
+                // A fact that could not be read is no change, so the outcome is a failure. If a node's
+                // lease could not be read, the node is not treated as off, and a shared disk then keeps
+                // the pod.
+                let is_unread = match reason.code() {
+                    ReasonCode::FactsUnread => true,
+                    // Without the leases, no grace period is cut short.
+                    ReasonCode::NotOverdue | ReasonCode::SharedDisk => node.lacks_leases(),
+                    _ => false,
+                };
+                if is_unread {
+                    let name = &as_judged.name;
+                    Outcome::failed(&format_args!(
+                        "node {name} could not be judged again: {reason}"
+                    ))
+                } else {
+                    Outcome::NodeChanged(reason.to_string())
+                }
+            })?;
         for &why in permit.unneeded() {
             self.check_unneeded(pod, why).await?;
         }
@@ -295,9 +296,9 @@ impl Turn<'_> {
             Unneeded::Namespace => {
                 // All namespaces were read again before the first delete. The API server takes no deletion of a
                 // namespace back.
-                let known = namespace(&self.run.namespaces, &pod.namespace);
-                let is_wanted = known.map(|it| !it.deleted);
-                let is_wanted = is_wanted.map_err(|unread| unread.to_string());
+                let is_wanted = namespace(&self.run.namespaces, &pod.namespace)
+                    .map(|it| !it.deleted)
+                    .map_err(|unread| unread.to_string());
                 (is_wanted, "Its namespace is not being deleted any more.")
             }
             Unneeded::Set => {
@@ -305,10 +306,11 @@ impl Turn<'_> {
                     let how = "It belongs to no StatefulSet any more.";
                     return Err(Outcome::Changed(how.to_owned()));
                 };
-                let set = cluster.find::<RawStatefulSet>(&pod.namespace, name);
-                let wants = |set: RawStatefulSet| set.wants(&pod.name);
-                let is_wanted = set.await.map(|set| set.is_some_and(wants));
-                let is_wanted = is_wanted.map_err(|failure| failure.to_string());
+                let is_wanted = cluster
+                    .find::<RawStatefulSet>(&pod.namespace, name)
+                    .await
+                    .map(|found| found.is_some_and(|set| set.wants(&pod.name)))
+                    .map_err(|failure| failure.to_string());
                 (is_wanted, "A StatefulSet now wants the pod again.")
             }
         };
@@ -347,13 +349,15 @@ impl Turn<'_> {
             now,
             ..
         } = self.run;
-        let read = cluster.find::<RawPod>(&pod.namespace, &pod.name).await;
-        let read = read.map_err(|failure| {
-            Outcome::failed(&format_args!(
-                "it changed and could not be read again: {failure}"
-            ))
-        });
-        let raw = read?.ok_or(Outcome::Gone)?;
+        let raw = cluster
+            .find::<RawPod>(&pod.namespace, &pod.name)
+            .await
+            .map_err(|failure| {
+                Outcome::failed(&format_args!(
+                    "it changed and could not be read again: {failure}"
+                ))
+            })?
+            .ok_or(Outcome::Gone)?;
         if raw.metadata.uid != pod.uid {
             return Err(changed("Another pod has taken its name."));
         }
@@ -364,8 +368,10 @@ impl Turn<'_> {
         self.node.heard.borrow_mut().extend(heard.clone());
         // The next permit believes by its own time what is later than the run's.
         node.hear(heard.filter(|it| it.is_believed(*now)));
-        let not_deleted = "metadata.deletionTimestamp is missing";
-        let not_deleted = again.deletion.is_none().then_some(not_deleted);
+        let not_deleted = again
+            .deletion
+            .is_none()
+            .then_some("metadata.deletionTimestamp is missing");
         if let Some(why) = again.lacks.as_deref().or(not_deleted) {
             return Err(changed(&format!("It changed, and now {why}.")));
         }
@@ -375,8 +381,11 @@ impl Turn<'_> {
         }
         // The list of a pod's PVCs never changes. If it differs nevertheless, nothing is known about them, and the
         // rules keep the pod.
-        let storage = self.judged.storage.as_ref();
-        let storage = storage.filter(|_| again.claim_names == pod.claim_names);
+        let storage = self
+            .judged
+            .storage
+            .as_ref()
+            .filter(|_| again.claim_names == pod.claim_names);
         let reason = PodContext::new(*now, policy, Ok(Some(&node)), &again).decide(storage);
         if reason.verdict() == Verdict::Reap {
             Ok(again)

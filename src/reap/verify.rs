@@ -33,8 +33,10 @@ impl Run<'_> {
                 Err(failure) => failed = Some(failure),
             }
             let is_held = present.as_ref().is_some_and(|uids: &BTreeSet<Uid>| {
-                let mut pods = turns.iter().map(|turn| &turn.judged.pod);
-                pods.any(|pod| pod.held_by_job() && uids.contains(&pod.uid))
+                turns
+                    .iter()
+                    .map(|turn| &turn.judged.pod)
+                    .any(|pod| pod.held_by_job() && uids.contains(&pod.uid))
             });
             if failed.is_some()
                 || !is_held
@@ -46,28 +48,29 @@ impl Run<'_> {
             self.stop.pause(pause).await;
             pause = LONGEST_PAUSE.min(2 * pause);
         }
-        let outcomes = turns.into_iter().map(|turn| {
-            let pod = &turn.judged.pod;
-            let there = match (&present, &failed) {
-                // A UID that was absent once stays absent, even if later lists failed.
-                (Some(uids), _) if !uids.contains(&pod.uid) => Ok(false),
-                (_, Some(failure)) => Err(failure),
-                _ => Ok(true),
-            };
-            let outcome = match (&turn.unsure, there) {
-                (None, Ok(false)) => Outcome::Deleted,
-                (None, Ok(true)) => Outcome::StillThere,
-                (None, Err(failure)) => Outcome::Unverified(failure.to_string()),
-                (Some(_), Ok(false)) => Outcome::Gone,
-                (Some(cause), Ok(true)) => Outcome::unsettled(cause),
-                (Some(cause), Err(failure)) => Outcome::unsettled(&format_args!(
-                    "{cause}; whether it is gone could not be read: {failure}"
-                )),
-            };
-            let outcome = turn.with_patch_told(outcome);
-            log_outcome(pod, &outcome);
-            (pod.uid.clone(), outcome)
-        });
-        outcomes.collect()
+        turns
+            .into_iter()
+            .map(|turn| {
+                let pod = &turn.judged.pod;
+                let there = match (&present, &failed) {
+                    // A UID that was absent once stays absent, even if later lists failed.
+                    (Some(uids), _) if !uids.contains(&pod.uid) => Ok(false),
+                    (_, Some(failure)) => Err(failure),
+                    _ => Ok(true),
+                };
+                let outcome = turn.with_patch_told(match (&turn.unsure, there) {
+                    (None, Ok(false)) => Outcome::Deleted,
+                    (None, Ok(true)) => Outcome::StillThere,
+                    (None, Err(failure)) => Outcome::Unverified(failure.to_string()),
+                    (Some(_), Ok(false)) => Outcome::Gone,
+                    (Some(cause), Ok(true)) => Outcome::unsettled(cause),
+                    (Some(cause), Err(failure)) => Outcome::unsettled(&format_args!(
+                        "{cause}; whether it is gone could not be read: {failure}"
+                    )),
+                });
+                log_outcome(pod, &outcome);
+                (pod.uid.clone(), outcome)
+            })
+            .collect()
     }
 }

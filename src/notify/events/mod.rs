@@ -20,7 +20,7 @@ use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, StatusKind},
     facts::{Identity, PodFacts, Uid},
     history::{NodeState, RememberedNode},
-    judge::{Cause, Judged, Reason, ReasonCode, Tie, Verdict},
+    judge::{Cause, Reason, ReasonCode, Tie, Verdict},
     outcome::{Outcome, OutcomeCode},
     report::RunRecord,
     stop::Stop,
@@ -182,9 +182,11 @@ fn node_reference(run: &RunRecord<'_>, name: &str) -> Option<ObjectReference> {
 /// Returns one Event for each owner and node of deleted pods.
 fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
     let codes = [ReasonCode::Stuck.as_str(), OutcomeCode::Deleted.as_str()];
-    let is_deleted = |pod: &&PodFacts| run.outcomes.get(&pod.uid) == Some(&Outcome::Deleted);
-    let pods = run.plan.pods.iter().map(|judged| &*judged.pod);
-    pods.filter(is_deleted)
+    run.plan
+        .pods
+        .iter()
+        .map(|judged| &*judged.pod)
+        .filter(|pod| run.outcomes.get(&pod.uid) == Some(&Outcome::Deleted))
         .filter_map(|pod| Some((pod.node.as_deref()?, pod)))
         .into_group_map_by(|(node, pod)| {
             let uid = pod
@@ -208,24 +210,27 @@ fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
 /// Returns one Event for each pod that needs you, also while the breaker holds the plan: such a run may end with
 /// exit code 0, so nothing else may say that these pods are down.
 fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
-    let needs_you = |judged: &&Judged| judged.verdict() == Verdict::Manual;
-    run.plan.pods.iter().filter(needs_you).map(|judged| {
-        let pod = &judged.pod;
-        let codes = [judged.code().as_str(), judged.verdict().as_str()];
-        let node = pod
-            .node
-            .as_deref()
-            .and_then(|node| node_reference(run, node));
-        let why = told(&judged.reason, &pod.namespace);
-        let next = format!(" See: pod-reaper explain {}/{}", pod.namespace, pod.name);
-        let note = fit(&format!("Not force-deleted: it needs you. {why}"), &next);
-        let since = run
-            .facts
-            .known_node(pod)
-            .and_then(|node| node.not_ready_since(run.facts.now));
-        let name = name_of(&pod.uid, codes[0], since);
-        event(Some(name), codes, (pod_reference(pod), node), note)
-    })
+    run.plan
+        .pods
+        .iter()
+        .filter(|judged| judged.verdict() == Verdict::Manual)
+        .map(|judged| {
+            let pod = &judged.pod;
+            let codes = [judged.code().as_str(), judged.verdict().as_str()];
+            let node = pod
+                .node
+                .as_deref()
+                .and_then(|node| node_reference(run, node));
+            let why = told(&judged.reason, &pod.namespace);
+            let next = format!(" See: pod-reaper explain {}/{}", pod.namespace, pod.name);
+            let note = fit(&format!("Not force-deleted: it needs you. {why}"), &next);
+            let since = run
+                .facts
+                .known_node(pod)
+                .and_then(|node| node.not_ready_since(run.facts.now));
+            let name = name_of(&pod.uid, codes[0], since);
+            event(Some(name), codes, (pod_reference(pod), node), note)
+        })
 }
 
 /// Returns one Event for each node whose machine has to be looked at.
