@@ -173,7 +173,12 @@ fn words(text: &str) -> String {
 
 /// The words of the section with that heading; empty if there is none. A section ends where another heading begins.
 fn section(said: &str, heading: &str) -> String {
-    let lines = said.lines().skip_while(|line| !line.starts_with(heading));
+    // The first line may be broken before a NOW.
+    let begins = |line: &str| {
+        let rest = line.strip_prefix(heading);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ':']))
+    };
+    let lines = said.lines().skip_while(|line| !begins(line));
     let is_in = |(number, line): &(usize, &str)| {
         *number == 0 || !line.starts_with(|letter: char| letter.is_alphabetic())
     };
