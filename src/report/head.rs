@@ -549,9 +549,9 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             node.volumes == Volumes::Stay
                 && !node.was_acted_on
                 && !node.was_acted_on_earlier
-                && !survey.pods_on(node).any(|pod| {
-                    [ReasonCode::FactsUnread, ReasonCode::Finalizers].contains(&pod.code())
-                })
+                && survey
+                    .pods_on(node)
+                    .all(|pod| pod.code() != ReasonCode::FactsUnread)
         };
         let calm = survey
             .select(|pod| pod.is_on_dead_machine() && survey.node_of(pod).is_some_and(is_calm));
@@ -621,6 +621,9 @@ fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> S
                 "The PVC of {names} was deleted: set its volume to Retain{} if you want the data.",
                 prefixed(" before ", until.map(clock))
             )
+        }
+        Risk::Finalizers => {
+            format!("What controllers of finalizers need from {nodes} is not known: {names}.")
         }
         Risk::StillRuns => format!("{names} can still run on {nodes}."),
         Risk::FewReady => format!("None Ready, or at most half: {names}."),

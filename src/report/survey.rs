@@ -16,7 +16,7 @@ use crate::{
     facts::{
         Attached, Attachment, ClusterFacts, HANGS, Heartbeat, KubeletSays, LeafKind, NodeCounts,
         NodeFacts, Place, PodFacts, Quorum, Read, ReadError, Ready, Storage, Stray, Unneeded,
-        Unread, VolumeFacts, Waiting, Zone,
+        Unread, VolumeFacts, Waiting, Zone, is_held_until_the_end,
     },
     history::{History, Noted, RememberedSet},
     judge::{
@@ -163,6 +163,8 @@ pub enum Risk {
     Unverified,
     /// A PVC was deleted after the node failed: its `deletionTimestamp`.
     GivenUp,
+    /// The controller of a finalizer can need files of the node.
+    Finalizers,
     /// The pod can still run: `Ready` is `False`, or a Lease was renewed; or the Ready members of a datastore are no majority.
     StillRuns,
     /// At most half of its `StatefulSet` is Ready: `status.readyReplicas` and `spec.replicas`.
@@ -822,6 +824,10 @@ impl<'a> PodView<'a> {
         let moves = self.reason.verdict() == Verdict::Reap
             && self.trace != Some(Trace::Untouched)
             && may_run;
+        let has_work = self
+            .facts
+            .holding_finalizers(self.node.is_some())
+            .any(|name| !is_held_until_the_end(name));
         let is_left = self.fate == Verdict::Leave && !self.hangs();
         let is_unread = self.is_on_dead_machine() && self.judged.storage.is_none();
         match self.second_writer {
@@ -835,6 +841,7 @@ impl<'a> PodView<'a> {
             {
                 Some(Risk::AttachmentsUnread)
             }
+            _ if asks(ReasonCode::Finalizers) && has_work => Some(Risk::Finalizers),
             SecondWriter::AtTheDelete if moves => Some(Risk::Shared),
             SecondWriter::AfterSixMinutes if moves => Some(Risk::Attached),
             _ if is_left => None,
