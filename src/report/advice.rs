@@ -398,7 +398,7 @@ impl<'a> Advice<'a> {
                 cases = vec![
                     Case::new(
                         "Answers",
-                        "repair the network. Power nothing off, and delete nothing: the kubelets end their pods themselves.",
+                        "suspend the CronJob until these nodes are Ready, and repair the network. Power nothing off, and delete nothing: the kubelets end their pods themselves.",
                     ),
                     Case::new("Frozen", format!("repair its host or storage, or reset it, but {ERASES}.")),
                     self.confirm(survey, &off),
@@ -494,7 +494,7 @@ impl<'a> Advice<'a> {
                     String::new()
                 };
                 format!(
-                    "{find}Let each owner check the data (logs, the application's own check), and keep the backups from before {since}. If you find two writers, stop the application before it writes again. On {node}, these can have run beside their replacements: {pods}."
+                    "{find}Keep the backups from before {since}, and let each owner check the data (logs, the application's own check). If you find two writers, stop the application before it writes again. On {node}, these can have run beside their replacements: {pods}."
                 )
             }
             What::NotDeleted { code, why } => {
@@ -763,7 +763,7 @@ impl<'a> Advice<'a> {
                 (false, false) => format!("power it off{then}."),
             };
             let otherwise = if moves {
-                " Otherwise two machines can write, unless the storage prevents it."
+                " Left frozen, two machines can write, unless the storage prevents it."
             } else {
                 ""
             };
@@ -804,7 +804,7 @@ impl<'a> Advice<'a> {
             );
             cases.push(Case::new(
                 "Cannot look",
-                format!("stop what uses these volumes, each by its owner{owners}. Delete no object, and scale down nothing whose PVCs go then. Do the same if it cannot be stopped."),
+                format!("stop what uses these volumes, each by its owner{owners}, or cut {} off the storage. Delete no object, and scale down nothing whose PVCs go then. Do the same if you cannot stop it.", self.nodes),
             ));
         }
         cases
@@ -1535,13 +1535,13 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
                 let verb = if kept.is_some() { "or" } else { "force-delete" };
                 let any = before.map(|before| format!("{verb} any other pod {before}, "));
                 Some(format!(
-                    "{}{}strip a finalizer, or delete a VolumeAttachment, or a PVC except by a step.",
+                    "{}{}strip a finalizer, or, except by a step, delete a Node, a PVC or a VolumeAttachment.",
                     kept.unwrap_or_default(),
                     any.unwrap_or_default()
                 ))
             }
             (None, Some(before)) => Some(format!(
-                "force-delete pods by hand, or delete a VolumeAttachment, {before}."
+                "force-delete pods by hand, or delete a Node or a VolumeAttachment, {before}."
             )),
             (None, None) if is_attached => {
                 Some("delete a VolumeAttachment before you have seen its node off.".to_owned())

@@ -158,7 +158,7 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
         format!("ACT NOW, THE NEXT RUN DELETES {due}")
     });
     let has_moved = nodes.iter().any(|node| node.may_have_moved());
-    let see = has_moved.then(|| "ACT NOW".to_owned());
+    let see = has_moved.then(|| "ACT NOW, TWO MACHINES CAN WRITE".to_owned());
     let act = prefixed(": ", before.or(see));
     let (who, are) = match nodes {
         [node] => (node.name.to_owned(), "IS"),
