@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     NAMED, NAMES,
-    document::{Case, Step},
+    document::{Case, Found, Step},
     hang::{Hang, HangCode, kubelet_service},
     head::day,
     survey::{NodeView, PodView, State, Survey, Volumes},
@@ -115,6 +115,8 @@ pub enum What<'a> {
     GiveUp {
         claim: &'a str,
         finalizers: &'a [Foreign],
+        /// By the reclaim policy of its volume.
+        is_retained: bool,
         again: Again<'a>,
     },
     GiveUpOneByOne,
@@ -168,10 +170,7 @@ pub enum Press {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Again<'a> {
     /// The template of its `StatefulSet` makes the PVC again.
-    ByTemplate {
-        is_retained: bool,
-        operator: Option<&'a Owner>,
-    },
+    ByTemplate(Option<&'a Owner>),
     ByOperator(&'a Owner),
     /// This `StatefulSet` was not read.
     NotKnown(&'a str),
@@ -286,7 +285,7 @@ impl<'a> Advice<'a> {
         Step {
             when: self.press.map_or(When::Later, |_| When::Now),
             what,
-            harms: (command.is_some() && self.gives_up()).then_some(Harm::Data),
+            harms: (self.gives_up() || self.what == What::GiveUpOneByOne).then_some(Harm::Data),
             command,
             pods: match self.what {
                 What::SeeWaiting(waiting) => vec![format!("{}/{}", waiting.namespace, waiting.pod)],
@@ -350,7 +349,7 @@ impl<'a> Advice<'a> {
                         "Reach each of {spots} at its console: one of them can run, and be cut off."
                     )
                 };
-                format!("{see} Leave on what runs, and repair its network: a restart there can stop the API server for all. Switch on what is off, {UNLESS_RESET}.")
+                format!("{see} Leave on what runs, and repair its network: a restart there can stop the API server for all. Switch on what is off, and reset what is frozen, {UNLESS_RESET}.")
             }
             What::DropMembers(quorum) => {
                 let names = listed(&quorum.not_ready, NAMES);
@@ -366,12 +365,12 @@ impl<'a> Advice<'a> {
                     let (name, harms) = (&node.name, Some(Harm::Pods));
                     let off = format!("{name}: only once you have SEEN it off, and it stays off, confirm that. A run then deletes what no rule keeps there.");
                     let confirm = target.confirm_off(node, may_taint);
-                    cases.push(Case::new("Off", off).with(confirm, harms));
+                    cases.push(Case::new(Found::Off, off).with(confirm, harms));
                     let gone = format!("{name}: only if the datastore is elsewhere, or was reset or restored without it, delete its Node object.");
-                    cases.push(Case::new("Gone", gone).with(target.delete_node(node), harms));
+                    cases.push(Case::new(Found::Gone, gone).with(target.delete_node(node), harms));
                 }
                 if quorum.not_ready.len() > NAMED && asked.is_none() {
-                    cases.push(Case::new("Others", OTHERS));
+                    cases.push(Case::new(Found::Others, OTHERS));
                 }
                 format!(
                     "Once you have reached each of {names}, and know which of them is off or gone:"
@@ -397,13 +396,13 @@ impl<'a> Advice<'a> {
                 };
                 cases = vec![
                     Case::new(
-                        "Answers",
-                        "suspend the CronJob until these nodes are Ready, and repair the network. Power nothing off, and delete nothing: the kubelets end their pods themselves.",
+                        Found::Answers,
+                        "repair the network. Power nothing off, and delete nothing: the kubelets end their pods themselves.",
                     ),
-                    Case::new("Frozen", format!("repair its host or storage, or reset it, but {ERASES}.")),
+                    Case::new(Found::Frozen, format!("repair its host or storage, or reset it, but {ERASES}.")),
                     self.confirm(survey, &off),
                 ];
-                format!("Look at the console of {spot}.")
+                format!("Look at the console of {spot}. Before that, suspend the CronJob: once few of these nodes are NotReady, a run deletes there, even if they run.")
             }
             What::MakeRoom if nodes.is_empty() => format!(
                 "Once {} off: add or uncordon a node on which {pods} can start.",
@@ -416,7 +415,7 @@ impl<'a> Advice<'a> {
                 );
                 cases = vec![
                     self.confirm(survey, "switch it on again. Only if it stays off, confirm that; a run then deletes there, although nothing has room."),
-                    Case::new("Then", room),
+                    Case::new(Found::Then, room),
                 ];
                 format!("Look at the console of {spot}, and bring it back.")
             }
@@ -434,7 +433,7 @@ impl<'a> Advice<'a> {
                     None => "see why the kubelet does not report Ready: restart the kubelet or the container runtime. The kubelet then ends the pods.",
                 };
                 format!(
-                    "Log in to {spot}, and {repair} If that fails, power {nodes} off: after {} of silence, a run force-deletes the pods.",
+                    "Log in to {spot}, and {repair} If that fails, reboot {nodes}. If that fails too, power {nodes} off: after {} of silence, a run force-deletes the pods.",
                     human_duration(survey.settings.policy.silent_after())
                 )
             }
@@ -530,9 +529,10 @@ impl<'a> Advice<'a> {
             What::GiveUp {
                 claim,
                 finalizers,
+                is_retained,
                 again,
             } => {
-                if let (Again::ByTemplate { .. }, [pod]) = (again, &pods[..]) {
+                if let (Again::ByTemplate(_), [pod]) = (again, &pods[..]) {
                     command = discards(survey, pod, claim);
                 }
                 let waits = joined(*finalizers, ", ")
@@ -559,6 +559,11 @@ impl<'a> Advice<'a> {
                 } else {
                     ""
                 };
+                let data = if *is_retained {
+                    "Its volume stays, by its reclaim policy Retain."
+                } else {
+                    "Its volume is destroyed; nothing checks for other copies."
+                };
                 let others = if is_shared {
                     " Others of its workload need that disk too: give up one at a time, and wait for Ready in between."
                 } else if asked.copies.is_none_or(|copies| copies.wanted > 1) {
@@ -567,7 +572,7 @@ impl<'a> Advice<'a> {
                     ""
                 };
                 format!(
-                    "Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{waits} A run {} later deletes the pod. {}{all}{others}",
+                    "Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{waits} A run {} later deletes the pod. {data} {}{all}{others}",
                     human_duration(survey.settings.policy.given_up_after()),
                     again.says()
                 )
@@ -610,9 +615,9 @@ impl<'a> Advice<'a> {
                     let then = format!("restart the kubelet of {nodes}. Running containers go on.");
                     let drain = format!("drain {nodes}{one}, reboot, and uncordon. Each pod moves or ends, and each emptyDir is lost.");
                     cases = vec![
-                        Case::new("Log", log).with(shows, None),
-                        Case::new("Then", then).with(restarts, None),
-                        Case::new("Still there", drain).with(drains, Some(Harm::Pods)),
+                        Case::new(Found::Log, log).with(shows, None),
+                        Case::new(Found::Then, then).with(restarts, None),
+                        Case::new(Found::StillThere, drain).with(drains, Some(Harm::Pods)),
                     ];
                 } else {
                     command = shows;
@@ -717,7 +722,7 @@ impl<'a> Advice<'a> {
             what += " For the others: ";
             what += OTHERS;
         }
-        Case::new("Off", what).with(commands, Some(Harm::Pods))
+        Case::new(Found::Off, what).with(commands, Some(Harm::Pods))
     }
 
     /// Lists what one may find at its machines.
@@ -730,7 +735,7 @@ impl<'a> Advice<'a> {
             };
             self.confirm(survey, &format!("confirm that.{stay}"))
         } else {
-            Case::new("Off", "switch it on again: pods need its disk.")
+            Case::new(Found::Off, "switch it on again: pods need its disk.")
         };
         if needs.history_alone {
             return vec![off];
@@ -775,9 +780,9 @@ impl<'a> Advice<'a> {
                 )
             };
             cases = vec![
-                Case::new("Boots", boots),
-                Case::new("Answers", answers),
-                Case::new("Frozen", frozen + otherwise),
+                Case::new(Found::Boots, boots),
+                Case::new(Found::Answers, answers),
+                Case::new(Found::Frozen, frozen + otherwise),
             ];
         }
         cases.push(off);
@@ -795,7 +800,7 @@ impl<'a> Advice<'a> {
                 self.nodes,
                 clock(until)
             );
-            cases.push(Case::new("Cannot look", what).with(opt_out, None));
+            cases.push(Case::new(Found::CannotLook, what).with(opt_out, None));
         } else if moves {
             let using = self.select(survey, PodView::moves_a_volume);
             let owners = prefixed(
@@ -803,8 +808,8 @@ impl<'a> Advice<'a> {
                 using.map(|pods| listed(&Pods(pods.in_turn(NAMES)).workloads(), NAMES)),
             );
             cases.push(Case::new(
-                "Cannot look",
-                format!("stop what uses these volumes, each by its owner{owners}, or cut {} off the storage. Delete no object, and scale down nothing whose PVCs go then. Do the same if you cannot stop it.", self.nodes),
+                Found::CannotLook,
+                format!("cut {} off the storage. Only if you cannot, stop the replacements, each by its owner{owners}. Delete no object, and scale down nothing whose PVCs go then. Do the same if you cannot stop {}.", self.nodes, self.nodes),
             ));
         }
         cases
@@ -839,22 +844,8 @@ impl Again<'_> {
         let decides =
             |owner: &Owner| format!("It belongs to {owner}: its operator decides what comes then.");
         match self {
-            Self::ByTemplate {
-                is_retained,
-                operator,
-            } => {
-                let data = if is_retained {
-                    "Its volume stays, by its reclaim policy Retain."
-                } else {
-                    "Its volume is destroyed; nothing checks for other copies."
-                };
-                let again = operator.map_or_else(
-                    || "The StatefulSet makes PVC and pod again, empty.".to_owned(),
-                    decides,
-                );
-                format!("{data} {again}")
-            }
-            Self::ByOperator(owner) => decides(owner),
+            Self::ByTemplate(None) => "The StatefulSet makes PVC and pod again, empty.".to_owned(),
+            Self::ByTemplate(Some(owner)) | Self::ByOperator(owner) => decides(owner),
             Self::NotKnown(set) => format!(
                 "Whether StatefulSet {set} makes this PVC again is not known: it was not read."
             ),
@@ -1448,10 +1439,7 @@ fn for_tie<'a>(pod: &'a PodView<'a>, tie: &'a Tie) -> Option<What<'a>> {
     let read = storage.and_then(|it| it.set.as_ref());
     let owner = claim.and_then(|it| it.read.owner.as_ref());
     let again = match (pod.facts.stateful_set(), owner.or(operator)) {
-        (Some(_), _) if claim.is_some_and(|it| it.templated) => Again::ByTemplate {
-            is_retained: tie.retained,
-            operator,
-        },
+        (Some(_), _) if claim.is_some_and(|it| it.templated) => Again::ByTemplate(operator),
         (_, Some(owner)) => Again::ByOperator(owner),
         (Some(set), None) if !matches!(read, Some(Ok(_))) => Again::NotKnown(set),
         (_, None) => Again::ByNobody,
@@ -1459,6 +1447,7 @@ fn for_tie<'a>(pod: &'a PodView<'a>, tie: &'a Tie) -> Option<What<'a>> {
     Some(What::GiveUp {
         claim: &tie.pvc,
         finalizers: claim.map_or(&[][..], |it| &it.read.finalizers[..]),
+        is_retained: tie.retained,
         again,
     })
 }

@@ -185,6 +185,7 @@ fn node(survey: &Survey<'_>, node: &NodeView<'_>) -> Option<NodeEntry> {
         return Some(entry);
     };
     Some(NodeEntry {
+        uid: known.uid.to_string(),
         address: known.address.as_ref().map(Foreign::to_string),
         zone: known.zone.as_ref().map(Zone::to_string),
         ready: known.ready.as_str(),

@@ -53,7 +53,7 @@ entry! {
         pub what: String,
         /// What to paste, where there is something.
         pub command: Option<String>,
-        /// The harm that the command does, to `data` or `pods`; null if it does none.
+        /// The harm that the step does, to `data` or `pods`; null if it does none.
         pub harms: Option<Harm>,
         /// The pods that it is about, as namespace and name; empty if it is about nodes, or the run.
         pub pods: Vec<String>,
@@ -69,14 +69,40 @@ entry! {
 entry! {
     /// What you may find when you look at a machine.
     pub struct Case as "CaseEntry" {
-        /// What it is, in a word or two.
-        pub found: &'static str,
+        /// What it is.
+        pub found: Found,
         /// What to do then.
         pub what: String,
         /// What to paste, where there is something: a line for each node.
         pub commands: Vec<String>,
         /// The harm that the commands do; null if they do none.
         pub harms: Option<Harm>,
+    }
+}
+
+codes! {
+    /// What you may find, or what to do in turn.
+    pub enum Found {
+        /// The machine boots.
+        Boots = "Boots",
+        /// It answers, and its node is not Ready.
+        Answers = "Answers",
+        /// It shows a console, and does not answer.
+        Frozen = "Frozen",
+        /// It is off.
+        Off = "Off",
+        /// It is gone for good.
+        Gone = "Gone",
+        /// Nobody can look at it in time.
+        CannotLook = "Cannot look",
+        /// The machines that the step does not name.
+        Others = "Others",
+        /// The log that names the cause.
+        Log = "Log",
+        /// What comes next.
+        Then = "Then",
+        /// That did not help.
+        StillThere = "Still there",
     }
 }
 
@@ -110,7 +136,7 @@ codes! {
 
 impl Case {
     /// Returns what to do then, without anything to paste.
-    pub fn new(found: &'static str, what: impl Into<String>) -> Self {
+    pub fn new(found: Found, what: impl Into<String>) -> Self {
         Self {
             found,
             what: what.into(),

@@ -520,6 +520,13 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             "Containers of pods that were deleted can {ran}, beside their replacements."
         ));
     }
+    texts.extend(
+        survey
+            .history
+            .nodes
+            .iter()
+            .filter_map(|node| deleted_with_volumes(survey, node)),
+    );
     let mut by_risk = BTreeMap::<Risk, Vec<&PodView<'_>>>::new();
     for pod in survey.shown() {
         if let Some(risk) = pod.risk(survey) {
@@ -530,13 +537,6 @@ pub fn data<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         by_risk
             .into_iter()
             .map(|(risk, pods)| at_risk(survey, risk, pods)),
-    );
-    texts.extend(
-        survey
-            .history
-            .nodes
-            .iter()
-            .filter_map(|node| deleted_with_volumes(survey, node)),
     );
     // A question reads no history.
     if texts.is_empty() && survey.asked.is_none() {
@@ -655,13 +655,13 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             if survey.hold.is_some() { "" } else { " of a zone" },
             if survey.limits.iter().any(|limit| limit.code() == ReasonCode::FailedTogether) {
                 let most = survey.settings.limits.max_failed_together.unwrap_or_default();
-                format!("a run deletes, even on machines that run, unless more than {most} nodes that failed together are still NotReady")
+                format!("once at most {most} nodes that failed together are NotReady, a run deletes on these, even if they run")
             } else {
                 "a run deletes, even on machines that run".to_owned()
             }
         ),
         Limit::FailedTogether { .. } => format!(
-            "Nothing by itself; {due}. A run deletes on those of these nodes that you confirm off, and, once at most {} are NotReady, on these, even if they run.",
+            "Nothing by itself; {due}. A run deletes on the nodes that you confirm off, and, once at most {} of them are NotReady, on these, even if they run.",
             survey.settings.limits.max_failed_together.unwrap_or_default()
         ),
         Limit::NoRoom(_) => format!("Once a node has room, a run deletes; {due}."),

@@ -131,7 +131,8 @@ impl Text {
                     if !heading.trim().is_empty() {
                         self.line(&heading, tone);
                     }
-                    let what = with_harm(&step.what, step.harms);
+                    let harms = step.harms.filter(|_| step.command.is_some());
+                    let what = with_harm(&step.what, harms);
                     self.paragraph(&format!("{number:>2}  "), "    ", Tone::Plain, &what);
                     for case in &step.cases {
                         let first = format!("    {:<14}", format!("{}:", case.found));

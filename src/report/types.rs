@@ -118,6 +118,8 @@ in_json! {
     pub struct NodeEntry {
         /// Its name.
         pub name: String,
+        /// Its UID; empty if it could not be read.
+        pub uid: String,
         /// Its first address of the kind `InternalIP`.
         pub address: Option<String>,
         /// The region and zone that its labels name, with a slash between them.
