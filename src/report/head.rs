@@ -48,7 +48,7 @@ pub fn deadline(survey: &Survey<'_>, nodes: &[&NodeView<'_>]) -> Option<Timestam
         .min()
 }
 
-/// Says what is down, and by when to act, or that all can wait.
+/// Says what is down, and by when to act, or that nothing is urgent.
 pub fn headline(survey: &Survey<'_>, advised: &[Advice<'_>]) -> String {
     let mut said = Vec::new();
     let supposed = joined(survey.settings.task.suppose_dead(), ", ");
@@ -119,7 +119,7 @@ pub fn headline(survey: &Survey<'_>, advised: &[Advice<'_>]) -> String {
     if advised.iter().any(|advice| advice.press.is_some()) {
         said.extend((!says_when).then(|| "ACT NOW.".to_owned()));
     } else if !advised.is_empty() {
-        said.push("ALL CAN WAIT UNTIL MORNING.".to_owned());
+        said.push("NOTHING IS URGENT.".to_owned());
     }
     said.join(" ")
 }
