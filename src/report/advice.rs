@@ -349,7 +349,7 @@ impl<'a> Advice<'a> {
                         "Reach each of {spots} at its console: one of them can run, and be cut off."
                     )
                 };
-                format!("{see} Leave on what runs, and repair its network: a restart there can stop the API server for all. Switch on what is off, and reset what is frozen, {UNLESS_RESET}.")
+                format!("{see} Leave on what runs, and repair its network: a restart there can stop the API server for all. Switch on what is off, {UNLESS_RESET}. Only once one of them is Ready, reset what is frozen.")
             }
             What::DropMembers(quorum) => {
                 let names = listed(&quorum.not_ready, NAMES);
@@ -365,9 +365,9 @@ impl<'a> Advice<'a> {
                     let (name, harms) = (&node.name, Some(Harm::Pods));
                     let off = format!("{name}: only once you have SEEN it off, and it stays off, confirm that. A run then deletes what no rule keeps there.");
                     let confirm = target.confirm_off(node, may_taint);
-                    cases.push(Case::new(Found::Off, off).with(confirm, harms));
+                    cases.push(Case::new(Found::Off, off).with(confirm, harms).on([name.as_str()]));
                     let gone = format!("{name}: only if the datastore is elsewhere, or was reset or restored without it, delete its Node object.");
-                    cases.push(Case::new(Found::Gone, gone).with(target.delete_node(node), harms));
+                    cases.push(Case::new(Found::Gone, gone).with(target.delete_node(node), harms).on([name.as_str()]));
                 }
                 if quorum.not_ready.len() > NAMED && asked.is_none() {
                     cases.push(Case::new(Found::Others, OTHERS));
@@ -402,7 +402,7 @@ impl<'a> Advice<'a> {
                     Case::new(Found::Frozen, format!("repair its host or storage, or reset it, but {ERASES}.")),
                     self.confirm(survey, &off),
                 ];
-                format!("Look at the console of {spot}. Before that, suspend the CronJob: once few of these nodes are NotReady, a run deletes there, even if they run.")
+                format!("Look at the console of {spot}. Before that, suspend the CronJob: once few of these nodes are NotReady, a run deletes there, even if they run. Resume it once they are Ready, or off and confirmed.")
             }
             What::MakeRoom if nodes.is_empty() => format!(
                 "Once {} off: add or uncordon a node on which {pods} can start.",
@@ -600,10 +600,11 @@ impl<'a> Advice<'a> {
                         .map(kubelet_service)
                         .unique()
                         .map(|service| format!("systemctl restart {service}"));
-                    let drains = known
+                    let drained = known
                         .unique_by(|node| &node.name)
                         .take(CONFIRMED)
-                        .map(|node| target.drain(node));
+                        .collect_vec();
+                    let drains = drained.iter().map(|node| target.drain(node));
                     let one = match nodes.len() {
                         1 => "",
                         _ => ", one at a time, each once the others are Ready",
@@ -617,7 +618,7 @@ impl<'a> Advice<'a> {
                     cases = vec![
                         Case::new(Found::Log, log).with(shows, None),
                         Case::new(Found::Then, then).with(restarts, None),
-                        Case::new(Found::StillThere, drain).with(drains, Some(Harm::Pods)),
+                        Case::new(Found::StillThere, drain).with(drains, Some(Harm::Pods)).on(drained.iter().map(|node| node.name.as_str())),
                     ];
                 } else {
                     command = shows;
@@ -710,19 +711,24 @@ impl<'a> Advice<'a> {
                 .take(CONFIRMED)
                 .collect_vec(),
         };
-        let commands = nodes
+        let (names, commands): (Vec<_>, Vec<_>) = nodes
             .iter()
-            .filter_map(|node| survey.target.confirm_off(node.known?, node.may_taint))
-            .collect_vec();
+            .filter_map(|node| {
+                let command = survey.target.confirm_off(node.known?, node.may_taint)?;
+                Some((node.name, command))
+            })
+            .unzip();
         let mut what = what.to_owned();
         if nodes.iter().any(|node| node.may_taint) {
-            what += " A command that sets the taint runs for a minute, and frees volumes within seconds.";
+            what += " A command that sets the taint runs for a minute, and frees volumes within seconds: leave the machine off until it ends.";
         }
         if self.nodes.len() > commands.len() {
             what += " For the others: ";
             what += OTHERS;
         }
-        Case::new(Found::Off, what).with(commands, Some(Harm::Pods))
+        Case::new(Found::Off, what)
+            .with(commands, Some(Harm::Pods))
+            .on(names)
     }
 
     /// Lists what one may find at its machines.
@@ -800,7 +806,11 @@ impl<'a> Advice<'a> {
                 self.nodes,
                 clock(until)
             );
-            cases.push(Case::new(Found::CannotLook, what).with(opt_out, None));
+            cases.push(
+                Case::new(Found::CannotLook, what)
+                    .with(opt_out, None)
+                    .on(self.nodes.iter().copied()),
+            );
         } else if moves {
             let using = self.select(survey, PodView::moves_a_volume);
             let owners = prefixed(
@@ -1487,6 +1497,14 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         || strays
             .clone()
             .any(|stray| matches!(stray, Stray::Attachment { is_gone: false, .. }));
+    let tainted = joined(
+        survey
+            .nodes
+            .iter()
+            .filter(|node| node.state.is_some() && node.known.is_some_and(|it| it.out_of_service))
+            .map(|node| node.name),
+        " or ",
+    );
     let is_tied = waits(|waiting| matches!(waiting.waits_for, WaitsFor::Nodes { .. }));
     let option = match survey.limit() {
         Some(Limit::MassOutage(_)) => Some("--max-not-ready-percent=100"),
@@ -1510,7 +1528,7 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
                 .unique()
                 .join(" or ");
             format!(
-                "power off {names} before you know that it is dead: the API server may need it. Never restart, drain or upgrade a member that is Ready: with one less, the API server can stop."
+                "power off {names} before you know that it is dead: the API server may need it. Never restart, drain or upgrade a member that is Ready: with one less, the API server can stop. Never delete a Node except by a step."
             )
         }),
         option.map(|option| {
@@ -1537,6 +1555,9 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             }
             (None, None) => None,
         },
+        tainted.map(|names| {
+            format!("switch {names} on before you take its out-of-service taint off: it detaches volumes that are in use.")
+        }),
         is_tied.then(|| {
             "delete the PVC of a pod that waits for a node: its data can be there alone.".to_owned()
         }),

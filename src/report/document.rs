@@ -73,8 +73,10 @@ entry! {
         pub found: Found,
         /// What to do then.
         pub what: String,
-        /// What to paste, where there is something: a line for each node.
+        /// What to paste, where there is something.
         pub commands: Vec<String>,
+        /// The nodes that these lines are about, each its own; empty if they name none.
+        pub nodes: Vec<String>,
         /// The harm that the commands do; null if they do none.
         pub harms: Option<Harm>,
     }
@@ -141,8 +143,15 @@ impl Case {
             found,
             what: what.into(),
             commands: Vec::new(),
+            nodes: Vec::new(),
             harms: None,
         }
+    }
+
+    /// Adds the nodes that its lines are about.
+    pub fn on<'a>(self, nodes: impl IntoIterator<Item = &'a str>) -> Self {
+        let nodes = nodes.into_iter().map(str::to_owned).collect();
+        Self { nodes, ..self }
     }
 
     /// Adds what to paste then, and the harm that it does.

@@ -661,7 +661,7 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             }
         ),
         Limit::FailedTogether { .. } => format!(
-            "Nothing by itself; {due}. A run deletes on the nodes that you confirm off, and, once at most {} of them are NotReady, on these, even if they run.",
+            "Nothing yet; {due}. A run deletes on the nodes that you confirm off, and, once at most {} of them are NotReady, on these, even if they run.",
             survey.settings.limits.max_failed_together.unwrap_or_default()
         ),
         Limit::NoRoom(_) => format!("Once a node has room, a run deletes; {due}."),
