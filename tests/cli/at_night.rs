@@ -450,6 +450,13 @@ async fn a_taint_that_was_left_is_the_first_step() {
         let command = first["command"].as_str().unwrap_or_default();
         let removes = "kubectl taint node ds01 node.kubernetes.io/out-of-service-";
         assert_eq!(command.ends_with(removes), takes_off, "{of_node}: {first}");
+        let never = report["never"].to_string();
+        let stays_off = of_node == node("ds01", false, OUT_OF_SERVICE);
+        assert_eq!(
+            never.contains("switch ds01 on"),
+            stays_off,
+            "{of_node}: {never}"
+        );
         assert_eq!(report["history"]["nodes"], json!([]), "nothing was deleted");
         let map = server
             .lock()
