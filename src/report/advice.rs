@@ -75,9 +75,7 @@ pub enum What<'a> {
         volumes: Volumes,
         needs: Needs,
     },
-    SwitchOn {
-        is_off: bool,
-    },
+    SwitchOn,
     // A machine may still run.
     PowerOff,
     // Pods may run elsewhere, or twice.
@@ -441,20 +439,11 @@ impl<'a> Advice<'a> {
                 cases = self.cases_at_machine(survey, *volumes, *needs);
                 to_see(nodes, &spot, *volumes, *needs)
             }
-            What::SwitchOn { is_off } => {
-                let [it, its] = match nodes.len() {
-                    1 => ["it", "its disk"],
-                    _ => ["them", "their disks"],
-                };
-                let on = if *is_off {
-                    format!("Switch {nodes} on again")
-                } else {
-                    let are = nodes.are();
-                    format!("If {are} off, confirm that, and then switch {it} on again")
-                };
-                let need = pods.verb("needs", "need");
-                format!("{on}: {pods} {need} {its}. Discard nothing tonight.")
-            }
+            What::SwitchOn => format!(
+                "Switch {nodes} on again: {pods} {} {}. Discard nothing tonight.",
+                pods.verb("needs", "need"),
+                if nodes.len() == 1 { "its disk" } else { "their disks" }
+            ),
             What::PowerOff => format!(
                 "Bring {nodes} back, or power off what does not boot: old containers can still run there."
             ),
@@ -660,7 +649,7 @@ impl<'a> Advice<'a> {
                 "{pods} {} held by finalizer {finalizer}{}: repair its controller{}.",
                 pods.verb("is", "are"),
                 prefixed(", set by ", *by),
-                prefixed(", which can have run on ", Some(nodes).filter(|nodes| !nodes.is_empty()))
+                prefixed(", possibly on ", Some(nodes).filter(|nodes| !nodes.is_empty()))
             ),
             What::EndPods {
                 finalizer,
@@ -734,12 +723,12 @@ impl<'a> Advice<'a> {
     /// Lists what one may find at its machines.
     fn cases_at_machine(&self, survey: &Survey<'_>, volumes: Volumes, needs: Needs) -> Vec<Case> {
         let off = if needs.mark {
-            let stay = if needs.disk {
-                " Pods that need its disk stay."
+            let on = if needs.disk {
+                "confirm that, and then switch it on again. Pods that need its disk stay."
             } else {
-                ""
+                "confirm that."
             };
-            self.confirm(survey, &format!("confirm that.{stay}"))
+            self.confirm(survey, on)
         } else {
             Case::new(Found::Off, "switch it on again: pods need its disk.")
         };
@@ -752,10 +741,10 @@ impl<'a> Advice<'a> {
         // Later, the step itself says what to do with a machine that runs.
         if comes || !moves {
             let boots = match self.select(survey, |pod| pod.returns) {
-                Some(pods) => format!(
-                    "leave it on. {pods} {} its disk.",
-                    pods.verb("needs", "need")
-                ),
+                Some(pods) => match &pods[..] {
+                    [pod] => format!("leave it on: {} needs its disk.", pod.name()),
+                    pods => format!("leave it on: {} pods need its disk.", pods.len()),
+                },
                 None => "leave it on. Its old containers have ended.".to_owned(),
             };
             let then = if needs.mark {
@@ -819,7 +808,7 @@ impl<'a> Advice<'a> {
             );
             cases.push(Case::new(
                 Found::CannotLook,
-                format!("cut {} off the storage. Only if you cannot, stop the replacements, each by its owner{owners}. Delete no object, and scale down nothing whose PVCs go then. Do the same if you cannot stop {}.", self.nodes, self.nodes),
+                format!("cut {} off the storage, also if you cannot stop it. Only if that is impossible, stop the replacements, each by its owner{owners}. Delete no object, and scale down nothing whose PVCs go then.", self.nodes),
             ));
         }
         cases
@@ -1288,17 +1277,15 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
     if node.held.is_some() {
         return all;
     }
-    if !on_disk.is_empty() && (!is_suspect || node.volumes != Volumes::Stay) {
+    // Of a machine that nobody has seen off, the step that looks at it says so.
+    if !on_disk.is_empty() && !is_suspect {
         // A page names those that are missed, if there are some.
         let back = on_disk
             .iter()
             .copied()
             .filter(|pod| press_of_data.is_none() || pod.is_missed())
             .collect();
-        let switch_on = What::SwitchOn {
-            is_off: !is_suspect,
-        };
-        all.push(Advice::of_pods(switch_on, back, press_of_data));
+        all.push(Advice::of_pods(What::SwitchOn, back, press_of_data));
     }
     if !is_suspect {
         return all;
@@ -1609,7 +1596,7 @@ fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> Stri
             format!("{off}. What earlier runs deleted there is not known: assume that {can_write}")
         }
         Volumes::MoveAt(_) => {
-            format!("{off}. From then on, {can_write} Waiting for {nodes} is no longer safe.")
+            format!("{off}. From then on, {can_write}")
         }
         Volumes::MoveAfterRun(Some(at)) => {
             return format!("Look at the console of {spot} before {}.", clock(at));

@@ -623,6 +623,8 @@ fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> S
             )
         }
         Risk::Finalizers => {
+            let names = pods.iter().map(|pod| pod.name()).collect_vec();
+            let names = listed(&names, NAMES);
             format!("What controllers of finalizers need from {nodes} is not known: {names}.")
         }
         Risk::StillRuns => format!("{names} can still run on {nodes}."),
@@ -715,6 +717,11 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         texts.push(format!(
             "{who} force-deletes {planned_text}{remark}{owned}{unless}."
         ));
+        // DATA names them.
+        let few = |pods: &Pods<'_>| match pods.len() {
+            many if many > NAMED => format!("{many} pods"),
+            _ => pods.to_string(),
+        };
         let ahead = |how: SecondWriter| {
             survey.select(|pod| {
                 let is_done = pod.trace.is_some_and(Trace::may_be_gone);
@@ -724,13 +731,17 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         texts.extend(ahead(SecondWriter::AfterSixMinutes).map(|pods| {
             let is_due = pods.iter().any(|pod| pod.from.is_none());
             let after = if is_due { "the next run" } else { "that" };
-            format!("Six minutes after {after}, other nodes can attach the volumes of {pods}.")
+            format!(
+                "Six minutes after {after}, other nodes can attach the volumes of {}.",
+                few(&pods)
+            )
         }));
-        texts.extend(
-            ahead(SecondWriter::AtTheDelete).map(|pods| {
-                format!("At the delete, other nodes can write to the volumes of {pods}.")
-            }),
-        );
+        texts.extend(ahead(SecondWriter::AtTheDelete).map(|pods| {
+            format!(
+                "At the delete, other nodes can write to the volumes of {}.",
+                few(&pods)
+            )
+        }));
     }
     if let Some(pods) = survey.with_code(ReasonCode::OverCap) {
         let count = counted(pods.len(), "pod", "pods");

@@ -21,7 +21,7 @@ use crate::{
 /// The most steps of a page.
 const STEPS: usize = 12;
 
-/// The most names of pods that a limit or a living machine keeps.
+/// The most names of nodes that are down, and of pods that a limit or a living machine keeps.
 const FEW: usize = 10;
 
 /// Names that belong together, with what they have in common.
@@ -173,7 +173,7 @@ fn lists<'a>(survey: &'a Survey<'a>) -> Vec<Section> {
             "DOWN",
             down.len(),
             None,
-            [(String::new(), at_most(down, NAMES))],
+            [(String::new(), at_most(down, FEW))],
         ),
         rows("HELD", FEW, &held, |_| String::new()),
     ];

@@ -711,7 +711,7 @@ fn each_reason_of_a_pod_has_its_step() {
         "give up the data of impala/db-0: delete PVC data-db-0.",
         // Its first reason is another one.
         "impala/db-0 [owner-kind]: see why (pod-reaper explain POD).",
-        "impala/db-0 is held by finalizer example.org/backup: repair its controller, which can have run on ds01.",
+        "impala/db-0 is held by finalizer example.org/backup: repair its controller, possibly on ds01.",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
