@@ -126,7 +126,8 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
             text(&step["what"]),
         );
     }
-    let is_calm = words(said).contains("The steps below can wait");
+    let calms = ["The steps below can wait", "NOTHING IS URGENT"];
+    let is_calm = calms.iter().any(|calm| words(said).contains(calm));
     // No other pod writes to the volume of a leftover.
     let restarts = section(said, "RESTART ELSEWHERE");
     let starts_again = |write: &&Write| {
@@ -153,7 +154,10 @@ pub fn wrongs(report: &Value, said: &str, before: &Objects, writes: &[Write]) ->
         let what = text(&step["what"]);
         words.iter().any(|word| what.contains(word))
     };
-    for off in steps.iter().filter(|step| says(step, &["POWER OFF"])) {
+    for off in steps
+        .iter()
+        .filter(|step| says(step, &["POWER OFF", "RESET "]))
+    {
         let nodes = nodes_of(off);
         let others = steps
             .iter()
