@@ -457,9 +457,9 @@ fn a_guard_that_went_during_a_run_stops_its_first_delete() {
             if server.try_get(&binding).is_some() {
                 server.delete(&binding, json!({}));
             }
-            thread::sleep(Duration::from_secs(if is_in_time { 9 } else { 12 }));
+            thread::sleep(Duration::from_secs(if is_in_time { 6 } else { 12 }));
         } else if is_noted.load(Ordering::Relaxed) && seen.path.ends_with("/nodes/dead") {
-            thread::sleep(Duration::from_secs(3));
+            thread::sleep(Duration::from_secs(7));
         }
     });
     let log = ends_unguarded(&proxy, "it went");
