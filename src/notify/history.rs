@@ -96,7 +96,7 @@ pub async fn after(
                     .as_ref()
                     .map(|owner| owner.kind.to_string())
                     .filter(|kind| history::is_word(kind)),
-                // What was not read may be attached.
+                // An attachment that was not read may be there.
                 attached: attached.unwrap_or(true),
                 shared: second == SecondWriter::AtTheDelete,
                 at,

@@ -232,7 +232,7 @@ impl Turn<'_> {
                 // the pod.
                 let is_unread = match reason.code() {
                     ReasonCode::FactsUnread => true,
-                    // Without the leases, no grace period is cut short.
+                    // No grace period is cut short without the leases.
                     ReasonCode::NotOverdue | ReasonCode::SharedDisk => node.lacks_leases(),
                     _ => false,
                 };
@@ -252,8 +252,8 @@ impl Turn<'_> {
         Ok(permit)
     }
 
-    /// Reports whether the first write may begin: its proof of the guard is not old. An old proof is asked for again.
-    /// `Err` if it failed.
+    /// Reports whether the turn may write: the guard was proved a short time ago, or a write has begun. Otherwise the run
+    /// proves the guard again, and the caller's permit has aged. `Err` if the guard does not work any more.
     async fn is_guarded(&self) -> Result<bool, Outcome> {
         let Run {
             cluster, unguarded, ..

@@ -1277,7 +1277,7 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
     if node.held.is_some() {
         return all;
     }
-    // Of a machine that nobody has seen off, the step that looks at it says so.
+    // The step that looks at a machine says so, as long as nobody has seen it off.
     if !on_disk.is_empty() && !is_suspect {
         // A page names those that are missed, if there are some.
         let back = on_disk

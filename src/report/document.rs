@@ -69,11 +69,11 @@ entry! {
 entry! {
     /// What you may find when you look at a machine.
     pub struct Case as "CaseEntry" {
-        /// What it is.
+        /// The finding.
         pub found: Found,
         /// What to do then.
         pub what: String,
-        /// What to paste, where there is something.
+        /// The lines to paste, if there are some.
         pub commands: Vec<String>,
         /// The nodes that these lines are about, each its own; empty if they name none.
         pub nodes: Vec<String>,
@@ -83,7 +83,7 @@ entry! {
 }
 
 codes! {
-    /// What you may find, or what to do in turn.
+    /// A finding at a machine, or the place of a thing to do among others.
     pub enum Found {
         /// The machine boots.
         Boots = "Boots",
@@ -101,7 +101,7 @@ codes! {
         Others = "Others",
         /// The log that names the cause.
         Log = "Log",
-        /// What comes next.
+        /// The next thing to do.
         Then = "Then",
         /// That did not help.
         StillThere = "Still there",

@@ -158,8 +158,8 @@ pub fn says(survey: &Survey<'_>, state: &State<'_>, nodes: &[&NodeView<'_>]) -> 
         format!("ACT NOW, THE NEXT RUN DELETES {due}")
     });
     let has_moved = nodes.iter().any(|node| node.may_have_moved());
-    let see = has_moved.then(|| "ACT NOW, TWO MACHINES CAN WRITE".to_owned());
-    let act = prefixed(": ", before.or(see));
+    let can_write = has_moved.then(|| "ACT NOW, TWO MACHINES CAN WRITE".to_owned());
+    let act = prefixed(": ", before.or(can_write));
     let (who, are) = match nodes {
         [node] => (node.name.to_owned(), "IS"),
         few if few.len() <= NAMED => (few.iter().map(|node| node.name).join(", "), "ARE"),
@@ -718,9 +718,12 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             "{who} force-deletes {planned_text}{remark}{owned}{unless}."
         ));
         // DATA names them.
-        let few = |pods: &Pods<'_>| match pods.len() {
-            many if many > NAMED => format!("{many} pods"),
-            _ => pods.to_string(),
+        let few = |pods: &Pods<'_>| {
+            if pods.len() > NAMED {
+                format!("{} pods", pods.len())
+            } else {
+                pods.to_string()
+            }
         };
         let ahead = |how: SecondWriter| {
             survey.select(|pod| {

@@ -186,7 +186,7 @@ in_json! {
         pub reaped_from: Option<Timestamp>,
         /// What the rules say of it once time alone no longer keeps it; null if something else keeps it.
         pub foreseen: Option<ForeseenEntry>,
-        /// What can happen to its data, or to its workload; null if nothing is known to.
+        /// The risk for its data or its workload; null if none is known.
         pub risk: Option<Risk>,
         /// The Ready pods of its `StatefulSet` and how many there are to be (`readyReplicas` and
         /// `replicas`), such as `2/3`; null if they were not read.

@@ -1268,7 +1268,7 @@ fn no_run_is_promised_for_a_pod_that_will_need_you() {
     );
 }
 
-/// Several pods are, and one is. What a controller of a finalizer still needs of the machine is not known.
+/// Verbs agree with the number of pods. A controller of a finalizer may still need the machine.
 #[test]
 fn verbs_agree_with_their_pods() {
     let held = "metadata: {finalizers: [example.com/backup]}";
