@@ -19,8 +19,6 @@ pub const NOT_RUN: &str = "
     cargo install: builds the program once more; tests/run builds its package
     cargo run: `console` blocks run what this builds
     cargo test: how tests are run; they run by tests/run
-    cargo fuzz: in no CI, as the page says
-    RUSTC_BOOTSTRAP=1 cargo fuzz: in no CI, as the page says
     RANDOM_SEED=100 RANDOM_SECONDS=600 cargo test: for longer than CI, which runs it for a minute
     kubectl delete -k: needs the namespace controller; tests/live/deployed.rs runs it
     kubectl logs: needs a kubelet; tests/real-node reads the logs of the CronJob's pod
