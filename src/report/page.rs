@@ -293,8 +293,11 @@ fn foot(survey: &Survey<'_>) -> Section {
         _ if settings.all => "",
         Mode::DryRun | Mode::Snapshot => " · also on Ready nodes: --all",
     };
+    let kinds = joined(&settings.policy.manual_owner_kinds, ",");
+    let kept = prefixed(" · --manual-owner-kind=", kinds);
+    let most = prefixed(" · --max-deletes=", settings.limits.max_deletes);
     let text = format!(
-        "pod-reaper {} · stuck after {} · {}{guard} · why: pod-reaper explain POD{also}",
+        "pod-reaper {} · stuck after {} · {}{kept}{most}{guard} · why: pod-reaper explain POD{also}",
         env!("CARGO_PKG_VERSION"),
         human_duration(settings.policy.reap_older_than),
         match settings.namespaces.to_string().as_str() {
