@@ -16,7 +16,6 @@ use crate::{
     settings::{Settings, Task},
     source::{Reader, gather, snapshot, waits_for},
     stop::Stop,
-    words::{joined, near},
 };
 
 /// Explains the verdict about the pod `asked`.
@@ -60,7 +59,7 @@ pub async fn run_on<'a>(
             .map_err(|failure| api.could_not(&format!("read pod {asked}"), &failure))
     };
     let Some(mut raw) = read(&asked.name).await? else {
-        return Err(absent(reader, asked).await);
+        return Err(absent(asked));
     };
     let waiting = if raw.may_wait() {
         waiting(reader, &raw.facts).await?
@@ -123,7 +122,7 @@ async fn found(reader: &Reader<'_, impl Api>, asked: &PodName) -> Result<PodName
             namespace: (*namespace).clone(),
             name: name.clone(),
         }),
-        [] => Err(absent(reader, asked).await),
+        [] => Err(absent(asked)),
         several => Err(CouldNotRun::Usage(format!(
             "several namespaces have a pod {name}; add -n with one of: {}",
             several.iter().join(", ")
@@ -131,52 +130,12 @@ async fn found(reader: &Reader<'_, impl Api>, asked: &PodName) -> Result<PodName
     }
 }
 
-/// Returns the error that there is no such pod, with a hint about the pods that may be meant: pods
-/// with similar names in the namespace, and pods of that name in other namespaces.
-async fn absent(reader: &Reader<'_, impl Api>, asked: &PodName) -> CouldNotRun {
+/// Returns the error that there is no such pod.
+fn absent(asked: &PodName) -> CouldNotRun {
     let PodName { namespace, name } = asked;
-    // A failed search for a hint must not hide the error.
-    let found = async |pods| reader.readable_pods(&pods).await.unwrap_or_default();
-    let is_node = reader
-        .api
-        .rows(Vec::<NodeRow>::push)
-        .await
-        .is_ok_and(|(_, rows)| rows.iter().any(|row| row.name == *name));
-    if is_node {
-        return CouldNotRun::Usage(format!(
-            "{name} is a node, and explain takes a pod; list the pods of the node with: kubectl get pods -A \
-             --field-selector spec.nodeName={name}"
-        ));
-    }
-    if namespace.is_empty() {
-        return CouldNotRun::Usage(format!(
-            "there is no pod {name} in any namespace; list all with: kubectl get pods -A"
-        ));
-    }
-    let here = found(PodsOf::Namespace(namespace.clone())).await;
-    let names_here = here
-        .iter()
-        .map(|pod| format!("{namespace}/{}", pod.name))
-        .collect_vec();
-    let similar = near(name, names_here.iter().map(String::as_str));
-    let namesakes = found(PodsOf::Name(name.clone())).await;
-    let names = namesakes
-        .iter()
-        .map(|pod| format!("{}/{name}", pod.namespace));
-    let elsewhere = joined(names, " and ").map(|names| format!("there is {names}"));
-    let hint = match elsewhere.into_iter().chain(similar).join("; or ") {
-        hint if !hint.is_empty() => hint,
-        _ if here.is_empty() => {
-            let all = reader.api.namespaces().await.unwrap_or_default();
-            let hint = near(namespace, all.keys().map(String::as_str))
-                .unwrap_or_else(|| "list all with: kubectl get pods -A".to_owned());
-            format!(
-                "explain takes NAMESPACE/POD, and no pod of a namespace {namespace} is there; {hint}"
-            )
-        }
-        _ => {
-            format!("it may be gone already; list the pods with: kubectl get pods -n {namespace}")
-        }
-    };
-    CouldNotRun::Usage(format!("there is no pod {asked}; {hint}"))
+    CouldNotRun::Usage(if namespace.is_empty() {
+        format!("there is no pod {name} in any namespace; list the pods with: kubectl get pods -A")
+    } else {
+        format!("there is no pod {asked}; list the pods with: kubectl get pods -n {namespace}")
+    })
 }

@@ -13,7 +13,7 @@ use crate::{
     judge::{Judged, Limits, Plan, Policy},
     selector::{NamespaceFilter, Target},
     source::Gathered,
-    words::{counted, joined, near},
+    words::{counted, joined},
 };
 
 /// The settings of one run or question.
@@ -162,35 +162,26 @@ impl Settings {
     /// Refuses a filter on the command line that selects no namespace: an empty report would be false
     /// comfort. A filter from a variable is only reported, because one setting serves many clusters.
     pub fn check_filters(&self, facts: &ClusterFacts) -> Result<()> {
-        let Some(why) = self.unmatched(facts) else {
-            return Ok(());
-        };
-        if !self.filters.iter().any(|filter| filter.is_typed) {
-            return Ok(());
+        match self.unmatched(facts) {
+            Some(why) if self.filters.iter().any(|filter| filter.is_typed) => {
+                let list = "list them with: kubectl get namespaces";
+                Err(CouldNotRun::Usage(format!("{why}; {list}")))
+            }
+            _ => Ok(()),
         }
-        let absent = match &self.filters[..] {
-            [filter] => filter.name.strip_prefix("-n "),
-            _ => None,
-        };
-        let why = absent.map_or(why, |name| format!("there is no namespace {name}"));
-        let known = facts.unmatched_namespaces.iter().flatten();
-        let hint = absent
-            .and_then(|name| near(name, known.map(String::as_str)))
-            .unwrap_or_else(|| "list them with: kubectl get namespaces".to_owned());
-        Err(CouldNotRun::Usage(format!("{why}; {hint}")))
     }
 
     /// Says which options select none of the cluster's namespaces; `None` if the options select
     /// some.
     pub fn unmatched(&self, facts: &ClusterFacts) -> Option<String> {
-        let known = facts.unmatched_namespaces.as_ref()?;
+        let count = facts.unmatched_namespaces?;
         let names = joined(self.filters.iter().map(|filter| &filter.name), " and ")?;
         let select = if self.filters.len() == 1 {
             "selects"
         } else {
             "select"
         };
-        let all = counted(known.len(), "namespace", "namespaces");
+        let all = counted(count, "namespace", "namespaces");
         let filter = &self.namespaces;
         Some(format!(
             "{names} {select} none of the namespaces of the cluster, which has {all} (filter: {filter})"

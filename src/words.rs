@@ -1,4 +1,4 @@
-//! The spelling of durations, counts, lists and names, names near a mistyped one, and the cleaning of text from the cluster.
+//! The spelling of durations, counts, lists and names, and the cleaning of text from the cluster.
 
 use std::{
     collections::BTreeMap,
@@ -194,21 +194,6 @@ pub fn name(text: String) -> String {
 /// Formats a number with its noun, in the singular or the plural.
 pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
-}
-
-/// Returns a hint that asks whether one of the up to three `known` names most similar to `name` is
-/// meant; `None` if no known name is similar. A known name may have its namespace before it.
-pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    let near = known
-        .map(|known| {
-            let bare = known.rsplit('/').next().unwrap_or(known);
-            (strsim::jaro_winkler(name, bare), known)
-        })
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .sorted_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)))
-        .take(3)
-        .map(|(_, name)| name);
-    joined(near, " or ").map(|near| format!("did you mean {near}?"))
 }
 
 /// Orders what a list shows, which is cut after `most`: the namespaces in turn, the first of each before the second of any, so

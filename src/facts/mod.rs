@@ -98,8 +98,8 @@ pub struct ClusterFacts {
     /// The active pods in matching namespaces that Kubernetes never evicts, by node: pods that have not
     /// finished and whose deletion was not requested.
     pub active: BTreeMap<String, Vec<PodFacts>>,
-    /// The namespaces, if the namespace filter matches none of them and no pod.
-    pub unmatched_namespaces: Option<Vec<String>>,
+    /// The number of namespaces, if the namespace filter matches none of them and no pod.
+    pub unmatched_namespaces: Option<usize>,
     /// The active pods of its namespace that a pod controls, by its namespace and UID; `None` if they were not read.
     pub owned_by_pods: Option<BTreeMap<(String, Uid), Vec<String>>>,
     /// What waits for a pod or a node, if all pods were listed.

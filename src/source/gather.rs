@@ -130,7 +130,7 @@ impl<'a, A: Api> Gathering<'a, A> {
         Ok(lists)
     }
 
-    /// Notes the namespaces, if the filter matches no namespace and no pod. Pods are checked
+    /// Counts the namespaces, if the filter matches no namespace and no pod. Pods are checked
     /// too, because a file may lack namespaces.
     pub fn note_unmatched(&mut self, namespaces: &Read<Namespaces>) {
         let filter = &self.reader.settings.namespaces;
@@ -139,7 +139,7 @@ impl<'a, A: Api> Gathering<'a, A> {
             .ok()
             .filter(|known| !known.keys().any(|name| filter.matches(name)))
             .filter(|known| !known.is_empty() && self.pods.is_empty())
-            .map(|known| known.keys().cloned().collect());
+            .map(Namespaces::len);
     }
 
     pub fn is_asked(&self, pod: &PodFacts) -> bool {

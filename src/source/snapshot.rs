@@ -31,7 +31,7 @@ use crate::{
         SAVED_VERSION, full_name,
     },
     selector::{NamespaceFilter, NodeSelectors},
-    words::{joined, name, near, prefixed},
+    words::{joined, name},
 };
 
 /// The command that makes a snapshot.
@@ -253,9 +253,7 @@ impl Saved {
             let lived = self.shows_alive(name, policy).await;
             let is_it = |node: &&mut RawNode| node.metadata.name == *name;
             let Some(node) = self.all_mut().find(is_it) else {
-                let names = self.all().map(|node: &RawNode| node.metadata.name.as_str());
-                let near = prefixed("; ", near(name, names));
-                let why = format!("--suppose-dead {name}: the file has no node of this name{near}");
+                let why = format!("--suppose-dead {name}: the file has no node of this name");
                 return Err(CouldNotRun::Usage(why));
             };
             node.fail(failed, lived);
