@@ -77,18 +77,6 @@ pub struct Filter {
 
 /// The name under which kubectl finds the program as a plugin.
 const PLUGIN: &str = "kubectl-pod_reaper";
-/// The options in the short help.
-const SHORT_HELP: [&str; 9] = [
-    "namespace_regex",
-    "namespace",
-    "reap_older_than",
-    "dry_run",
-    "yes",
-    "output",
-    "snapshot",
-    "context",
-    "kubeconfig",
-];
 /// The options without a variable, because a stray variable must not set them.
 const WITHOUT_VARIABLE: [&str; 9] = [
     "namespace",
@@ -129,13 +117,7 @@ impl Cli {
     pub fn try_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
         let args = args.into_iter().collect_vec();
         let mut command = command_line(args.first().map(OsString::as_os_str));
-        let matches = command.try_get_matches_from_mut(&args).map_err(|error| {
-            if error.kind() == ErrorKind::DisplayHelp {
-                help(command.clone(), &args).unwrap_or(error)
-            } else {
-                error
-            }
-        })?;
+        let matches = command.try_get_matches_from_mut(&args)?;
         if matches.subcommand_name() != Some("completions") {
             refuse_settings_directory()
                 .map_err(|message| command.error(ErrorKind::ValueValidation, message))?;
@@ -202,32 +184,11 @@ impl Cli {
     }
 }
 
-/// Returns the help that `args` ask for. `--help` lists all options in the brief form of `-h`, which shows
-/// the most common ones; the page of the options has the rest.
-fn help(mut command: clap::Command, args: &[OsString]) -> Option<Error> {
-    if args.iter().any(|arg| arg == "--help") {
-        command = command
-            .mut_args(|arg| arg.hide_short_help(false))
-            .after_help(EXIT_CODES);
-    }
-    let brief = args.iter().map(|arg| {
-        if arg == "--help" {
-            OsString::from("-h")
-        } else {
-            arg.clone()
-        }
-    });
-    command.try_get_matches_from(brief).err()
-}
-
 /// Builds the whole command line. `program` is the name that the program was called by.
 fn command_line(program: Option<&OsStr>) -> clap::Command {
     let whole = Cli::command()
         .mut_args(with_shared_settings)
-        // A subcommand has few options, so its short help shows all of them.
-        .mut_subcommands(|command| {
-            command.mut_args(|arg| with_shared_settings(arg).hide_short_help(false))
-        });
+        .mut_subcommands(|command| command.mut_args(with_shared_settings));
     match program.map(Path::new).and_then(Path::file_stem) {
         Some(name) if name == PLUGIN => whole.bin_name("kubectl pod-reaper"),
         _ => whole,
@@ -237,7 +198,6 @@ fn command_line(program: Option<&OsStr>) -> clap::Command {
 /// Applies the settings that all options of a kind share.
 fn with_shared_settings(arg: Arg) -> Arg {
     let id = arg.get_id().as_str();
-    let is_short = SHORT_HELP.contains(&id);
     let name = variable(id);
     // Manifests unset a variable by an empty text.
     let is_empty = env::var_os(&name).is_some_and(|value| value.is_empty());
@@ -247,7 +207,7 @@ fn with_shared_settings(arg: Arg) -> Arg {
         arg.env(name)
     };
     // The help must not show the values of variables.
-    let arg = arg.hide_env_values(true).hide_short_help(!is_short);
+    let arg = arg.hide_env_values(true);
     match arg.get_action() {
         ArgAction::SetTrue if arg.get_env().is_none() => arg,
         // `--option=false` can override a variable that turns the option on.

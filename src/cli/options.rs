@@ -42,7 +42,7 @@ pub struct Options {
 
     /// Report Terminating pods on Ready nodes too. Only the audit of a file (--snapshot) also shows pods that other pods own,
     /// and pods that are Pending for a node that is gone
-    #[arg(help_heading = REPORT, long, hide_short_help = true)]
+    #[arg(help_heading = REPORT, long)]
     pub all: bool,
 
     /// Exit with code 5 if something cannot wait until working hours
@@ -128,7 +128,7 @@ pub struct Common {
     pub snapshot: Option<PathBuf>,
 
     /// With --snapshot: the largest file that is read, such as 8Gi. It can need twice its size in memory
-    #[arg(help_heading = SOURCE, long, hide_short_help = true, value_name = "SIZE", value_parser = values::size, default_value = "4Gi")]
+    #[arg(help_heading = SOURCE, long, value_name = "SIZE", value_parser = values::size, default_value = "4Gi")]
     pub max_snapshot_size: u64,
 
     /// With --snapshot: the time to judge at [default: the newest time that the API server or most
