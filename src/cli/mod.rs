@@ -3,11 +3,7 @@
 mod options;
 mod values;
 
-use std::{
-    env,
-    ffi::{OsStr, OsString},
-    path::Path,
-};
+use std::{env, ffi::OsString};
 
 use clap::{
     Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand,
@@ -15,7 +11,6 @@ use clap::{
     parser::ValueSource,
 };
 use clap_complete::Shell;
-use itertools::Itertools as _;
 
 pub use self::options::{Common, HistoryPlace, Options, OutputFormats, Reach, SaveOptions};
 pub use self::values::{LogFormat, Output, PodName};
@@ -75,8 +70,6 @@ pub struct Filter {
     pub is_typed: bool,
 }
 
-/// The name under which kubectl finds the program as a plugin.
-const PLUGIN: &str = "kubectl-pod_reaper";
 /// The options without a variable, because a stray variable must not set them.
 const WITHOUT_VARIABLE: [&str; 9] = [
     "namespace",
@@ -115,9 +108,8 @@ impl Cli {
     /// Reads `args`, which begin with the program's name, then the environment.
     /// `Err` is clap's error, which `--help` and `--version` also return.
     pub fn try_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
-        let args = args.into_iter().collect_vec();
-        let mut command = command_line(args.first().map(OsString::as_os_str));
-        let matches = command.try_get_matches_from_mut(&args)?;
+        let mut command = command_line();
+        let matches = command.try_get_matches_from_mut(args)?;
         if matches.subcommand_name() != Some("completions") {
             refuse_settings_directory()
                 .map_err(|message| command.error(ErrorKind::ValueValidation, message))?;
@@ -184,15 +176,11 @@ impl Cli {
     }
 }
 
-/// Builds the whole command line. `program` is the name that the program was called by.
-fn command_line(program: Option<&OsStr>) -> clap::Command {
-    let whole = Cli::command()
+/// Builds the whole command line.
+fn command_line() -> clap::Command {
+    Cli::command()
         .mut_args(with_shared_settings)
-        .mut_subcommands(|command| command.mut_args(with_shared_settings));
-    match program.map(Path::new).and_then(Path::file_stem) {
-        Some(name) if name == PLUGIN => whole.bin_name("kubectl pod-reaper"),
-        _ => whole,
-    }
+        .mut_subcommands(|command| command.mut_args(with_shared_settings))
 }
 
 /// Applies the settings that all options of a kind share.
@@ -221,13 +209,7 @@ fn with_shared_settings(arg: Arg) -> Arg {
             .hide_possible_values(true)
             .ignore_case(true)
             .value_parser(values::boolean()),
-        _ => {
-            // A negative number is reported as a wrong value rather than as an unknown option.
-            let number = arg
-                .get_value_names()
-                .is_some_and(|names| ["DURATION", "N", "1-100"].contains(&names[0].as_str()));
-            arg.ignore_case(true).allow_hyphen_values(number)
-        }
+        _ => arg.ignore_case(true),
     }
 }
 
@@ -262,7 +244,7 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
 /// Returns the completion script for a shell.
 pub fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command_line(None), "pod-reaper", &mut script);
+    clap_complete::generate(shell, &mut command_line(), "pod-reaper", &mut script);
     // The script for bash spells the name of a program with a hyphen in two ways, so it does not
     // find the options of subcommands (clap-rs/clap#6421).
     String::from_utf8_lossy(&script).replace("pod__subcmd__reaper", "pod__reaper")

@@ -1,19 +1,20 @@
 //! Tests of the options as a whole. What each value means is tested in `tests/cli/`, on the built binary.
 
 use clap::builder::PossibleValue;
+use itertools::Itertools as _;
 use pod_reaper_test_support::pages;
 
 use super::*;
 
 #[test]
 fn the_options_do_not_contradict_each_other() {
-    command_line(None).debug_assert();
+    command_line().debug_assert();
 }
 
 /// The tables of `docs/options.md` have each option of a run, and each exit code. `UPDATE_EXPECT=1` rewrites them.
 #[test]
 fn the_page_about_options_has_what_the_help_has() {
-    let mut whole = command_line(None);
+    let mut whole = command_line();
     whole.build();
     let cell = |text: &str| text.split_whitespace().join(" ").replace('|', r"\|");
     let code = |text: &str| match cell(text) {
