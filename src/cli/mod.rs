@@ -53,10 +53,10 @@ pub enum Command {
     /// objects and the labels of nodes stay, so look at it before you show it to others. A list that could not be read is
     /// named, and ends it with exit code 3.
     Save(SaveOptions),
-    /// Print a completion script: bash, zsh or fish
+    /// Print a completion script
     Completions {
         /// The shell
-        #[arg(value_parser = values::shell())]
+        #[arg(value_enum)]
         shell: Shell,
     },
 }

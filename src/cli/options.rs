@@ -10,7 +10,7 @@ use tracing_subscriber::filter::LevelFilter;
 use super::values::{self, LogFormat, Output};
 use crate::{
     judge::{Limits, Policy, span},
-    selector::{NamespaceFilter, NodeSelectors, Target, path},
+    selector::{NamespaceFilter, NodeSelectors, Target, filled, path},
 };
 
 const WHICH: &str = "Which pods";
@@ -50,7 +50,7 @@ pub struct Options {
     pub exit_on_manual: bool,
 
     /// Name of this cluster in reports, if there are several clusters
-    #[arg(help_heading = REPORT, long, value_name = "NAME", value_parser = values::cluster_name)]
+    #[arg(help_heading = REPORT, long, value_name = "NAME", value_parser = filled("write a name such as prod-eu"))]
     pub cluster_name: Option<String>,
 
     /// The history.
@@ -133,7 +133,7 @@ pub struct Common {
 
     /// With --snapshot: the time to judge at [default: the newest time that the API server or most
     /// Ready nodes wrote]
-    #[arg(help_heading = SOURCE, long, value_name = "RFC3339", value_parser = values::moment, requires = "snapshot")]
+    #[arg(help_heading = SOURCE, long, value_name = "RFC3339", requires = "snapshot")]
     pub now: Option<Timestamp>,
 
     /// With --snapshot: audit the file as if this node had died an hour ago; repeatable. Only the pods
@@ -158,7 +158,7 @@ pub struct OutputFormats {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 
-    /// Level of the log [default: warn at a terminal, else info]
-    #[arg(long, value_name = "LEVEL", default_value = values::usual_log_level(), hide_default_value = true, value_parser = values::log_level())]
+    /// Level of the log: off, error, warn, info, debug, trace [default: warn at a terminal, else info]
+    #[arg(long, value_name = "LEVEL", default_value = values::usual_log_level(), hide_default_value = true)]
     pub log_level: LevelFilter,
 }

@@ -9,9 +9,6 @@ use clap::{
     ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use clap_complete::Shell;
-use jiff::Timestamp;
-use tracing_subscriber::filter::LevelFilter;
 
 use crate::selector::is_name;
 
@@ -51,11 +48,6 @@ impl std::fmt::Display for PodName {
     }
 }
 
-pub fn moment(text: &str) -> Result<Timestamp, &'static str> {
-    text.parse()
-        .map_err(|_| "write a time such as 2026-01-31T03:00:00Z")
-}
-
 /// Parses a size in bytes, such as `512Mi`.
 pub fn size(text: &str) -> Result<u64, &'static str> {
     [("Ki", 10), ("Mi", 20), ("Gi", 30)]
@@ -66,13 +58,6 @@ pub fn size(text: &str) -> Result<u64, &'static str> {
         })
         .filter(|size| *size > 0)
         .ok_or("write a size with its unit, such as 512Mi or 4Gi")
-}
-
-pub fn cluster_name(text: &str) -> Result<String, &'static str> {
-    if text.trim().is_empty() || text.contains(char::is_control) {
-        return Err("write a name such as prod-eu, in one line");
-    }
-    Ok(text.to_owned())
 }
 
 /// Returns a parser of an object's name. `hint` ends its error message.
@@ -96,11 +81,6 @@ pub fn pod_name(text: &str) -> Result<PodName, &'static str> {
     })
 }
 
-/// Returns a parser of the shells in which completion is tested.
-pub fn shell() -> impl TypedValueParser<Value = Shell> {
-    PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|name| name.parse::<Shell>())
-}
-
 /// Returns a parser of `true` and `false`, in any case.
 pub fn boolean() -> impl TypedValueParser<Value = bool> {
     PossibleValuesParser::new(["true", "false"]).map(|word| word.eq_ignore_ascii_case("true"))
@@ -122,10 +102,4 @@ pub fn usual_history_namespace() -> String {
         .ok()
         .filter(|name| is_name(name))
         .unwrap_or_else(|| "pod-reaper".to_owned())
-}
-
-/// Returns a parser of `--log-level`.
-pub fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
-    PossibleValuesParser::new(["off", "error", "warn", "info", "debug", "trace"])
-        .try_map(|level| level.parse::<LevelFilter>())
 }
