@@ -116,20 +116,8 @@ impl Api for Cluster {
     }
 
     fn could_not(&self, what: &str, cause: &Failure) -> CouldNotRun {
-        let address = "check that this is the address of an API server";
-        let hint = match cause.code() {
-            Some(401) => {
-                "the credentials are not accepted, or have expired: log in again, or choose others with --context or --kubeconfig"
-            }
-            Some(403) => {
-                "grant that permission to the account that runs this, or choose another with --context or --kubeconfig"
-            }
-            Some(404) => address,
-            None if matches!(cause, Failure::Unreadable(_)) => address,
-            _ => {
-                "if `kubectl get nodes` fails too, the cause is the API server or the network path to it"
-            }
-        };
+        let hint = "see whether `kubectl get nodes` works; after 401, log in again; after 403, grant that permission to the \
+                    account, or choose another with --context or --kubeconfig";
         CouldNotRun::Source(format!(
             "could not {what} of {}: {cause}; {hint}",
             self.address

@@ -84,7 +84,7 @@ impl Cluster {
 
     /// Reads `path`, and tries again after a failure that may pass.
     pub(super) async fn fetch(&self, path: &str, ask: Ask) -> Result<Response> {
-        let (start, mut tried) = (Instant::now(), 0);
+        let mut tried = 0;
         loop {
             let request = request(Method::GET, path, ask).body(Body::empty());
             let failure = match self.exchange(request, None).await {
@@ -95,13 +95,7 @@ impl Cluster {
             // After a pause that outlasts the run, no time is left for a request.
             let in_time = |pause: &Duration| self.stop.at_most(*pause) == *pause;
             let Some(pause) = failure.pause(tried).filter(in_time) else {
-                return Err(match failure {
-                    Failure::Timeout(_) if tried > 1 => Failure::Transport(format!(
-                        "{failure}, asked {tried} times in {} s",
-                        start.elapsed().as_secs()
-                    )),
-                    failure => failure,
-                });
+                return Err(failure);
             };
             if matches!(failure, Failure::Timeout(_)) {
                 tracing::warn!("{path}: {failure}; trying again");
