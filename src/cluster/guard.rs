@@ -73,10 +73,7 @@ impl Cluster {
     /// while the pod starts.
     async fn ask(&self, path: &str) -> Result<(), NoProof> {
         let unread = |failure: Failure| {
-            let hint = match failure.code() {
-                Some(403) => Some("it needs permission to get pods"),
-                _ => failure.is(StatusKind::NotFound).then_some(NO_POD),
-            };
+            let hint = failure.is(StatusKind::NotFound).then_some(NO_POD);
             let hint = prefixed("; ", hint);
             NoProof::Never(format!("its own pod could not be read: {failure}{hint}"))
         };
@@ -117,30 +114,10 @@ pub fn judge(failure: &Failure, own: &str) -> Result<(), NoProof> {
     if is_refusal(message, own) {
         return Ok(());
     }
-    let what = match failure.code() {
-        _ if message.contains(POLICIES_NOT_LOADED) => {
-            "the API server does not know its policies yet"
-        }
-        Some(409) => "its own pod keeps changing",
-        Some(404) => "its own pod is gone",
-        Some(400) => {
-            "a webhook without dry-run support was asked first; give it sideEffects: None, or exempt the namespace of this pod"
-        }
-        Some(500) if failure.is(StatusKind::Webhook) => {
-            "a webhook could not be called; repair it, or exempt the namespace of this pod"
-        }
-        Some(403) if message.contains(" cannot delete resource ") => {
-            "RBAC refused the dry-run delete before the guard saw it; grant permission to delete pods, or run with --dry-run"
-        }
-        Some(_) if message.contains(" resulted in error: ") => {
-            "an expression of a policy failed; if it is the guard's, install the guard again"
-        }
-        Some(403 | 422) => {
-            "another policy or webhook refused the dry-run delete first; exempt the namespace of this pod from it"
-        }
-        _ => "the dry-run delete got no usable response",
-    };
-    let why = format!("{what}: {failure}");
+    let why = format!(
+        "the guard did not refuse the dry-run delete; if another policy or webhook did, exempt the namespace of this pod \
+         from it: {failure}"
+    );
     if message.contains(POLICIES_NOT_LOADED)
         || failure.code() == Some(409)
         || failure.pause(1).is_some()
