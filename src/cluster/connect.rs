@@ -6,7 +6,6 @@
 
 use std::{
     env,
-    fmt::Display,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -29,7 +28,7 @@ use crate::{
     exit::{CouldNotRun, Result},
     selector::Target,
     stop::Stop,
-    words::{Foreign, sanitize},
+    words::{Foreign, prefixed, sanitize},
 };
 
 /// The longest wait for a client. A credential plugin may run in this time.
@@ -46,11 +45,7 @@ impl Cluster {
             .map_or("the cluster".to_owned(), |name| format!("context {name}"));
         let name = format!("{called} ({host})");
         let address = format!("{called} at {server}");
-        let plugin = config
-            .auth_info
-            .exec
-            .as_ref()
-            .map(|exec| Foreign::<60>::from(exec.command.clone().unwrap_or_default()));
+        let has_plugin = config.auth_info.exec.is_some();
         // Setting up a client may run a credential plugin,
         // which blocks the thread and has no time limit.
         let client = tokio::task::spawn_blocking(move || client(config));
@@ -63,22 +58,20 @@ impl Cluster {
                 });
             }
             // A plugin's output and environment may hold secrets, so neither is repeated.
-            Ok(Ok(Err(error))) => match &plugin {
-                Some(plugin) => format!(
-                    "the credential plugin {plugin} failed, or was not found; install it, or log in again"
-                ),
-                None => format!("{error}; log in again, or repair the kubeconfig"),
-            },
-            Ok(Err(_)) => "its token or certificate is damaged; log in again".to_owned(),
-            Err(_) => {
-                let limit = CONNECT_TIME_LIMIT.as_secs();
-                format!("the credential plugin did not respond within {limit} s; log in again")
+            Ok(Ok(Err(_))) if has_plugin => {
+                "its credential plugin failed, or was not found".to_owned()
             }
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Err(_)) => "its token or certificate is damaged".to_owned(),
+            Err(_) => "its credential plugin did not respond in time".to_owned(),
         };
-        let why = format!("{address}: {why}, then try `kubectl get nodes`");
-        Err(match plugin {
-            Some(_) => CouldNotRun::Source(why),
-            None => CouldNotRun::Usage(why),
+        let why = format!(
+            "{address}: {why}; log in again, or repair the kubeconfig, then try `kubectl get nodes`"
+        );
+        Err(if has_plugin {
+            CouldNotRun::Source(why)
+        } else {
+            CouldNotRun::Usage(why)
         })
     }
 
@@ -157,10 +150,8 @@ async fn config(target: &Target) -> Result<(Config, Option<String>)> {
         .context
         .clone()
         .or_else(|| kubeconfig.current_context.clone());
-    let mut named = list(&paths);
-    if let Some(context) = &context {
-        named += &format!(": context {}", Foreign::<60>::from(context.as_str()));
-    }
+    let named = prefixed(": context ", context.clone().map(Foreign::<60>::from));
+    let named = format!("{}{named}", list(&paths));
     let wrong = |why: &str| wrong(format!("{named}: {why}; repair it, or name another"));
     let cluster = kubeconfig
         .contexts
@@ -209,25 +200,20 @@ fn is_address(server: &Uri) -> bool {
 fn read(paths: &[PathBuf]) -> Result<Kubeconfig, String> {
     let mut merged = None;
     for path in paths {
-        let wrong =
-            |why: &dyn Display| format!("{}: {why}; repair it, or name another", path.display());
         // A file that may exist is not skipped, because the next file may name another cluster.
-        if !path.try_exists().map_err(|error| wrong(&error))? {
+        if path.try_exists().is_ok_and(|exists| !exists) {
             continue;
         }
-        let next = Kubeconfig::read_from(path).map_err(|error| match &error {
-            KubeconfigError::ReadConfig(error, _) => wrong(error),
-            // The message has only line and column, because the text at that place may be a token.
-            KubeconfigError::Parse(error) if let Some(at) = error.location() => {
-                let (line, column) = (at.line(), at.column());
-                wrong(&format!(
-                    "it is not a kubeconfig: see line {line}, column {column}"
-                ))
-            }
-            _ => wrong(&"it is not a kubeconfig"),
-        })?;
-        let both = Kubeconfig::merge(merged.unwrap_or_default(), next);
-        merged = Some(both.map_err(|error| wrong(&error))?);
+        let both = Kubeconfig::read_from(path)
+            .and_then(|next| Kubeconfig::merge(merged.unwrap_or_default(), next));
+        merged = Some(both.map_err(|error| {
+            let why = match error {
+                // The message has the text at that place, which may be a token.
+                KubeconfigError::Parse(_) => "it is not a kubeconfig".to_owned(),
+                error => error.to_string(),
+            };
+            format!("{}: {why}; repair it, or name another", path.display())
+        })?);
     }
     merged.ok_or_else(|| format!("{}: there is no such file; check the path", list(paths)))
 }
