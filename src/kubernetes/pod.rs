@@ -1,9 +1,6 @@
 //! Pods: their fields, and their conversion to facts.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
@@ -204,31 +201,6 @@ raw! {
     }
 }
 
-impl RawTerm {
-    /// Returns the node's name and hostname that the term requires, if it allows one value of it; `None` if the term has no
-    /// requirement, and so matches no node.
-    fn names(&self) -> Option<[Option<&str>; 2]> {
-        let is_any = !self.match_expressions.is_empty() || !self.match_fields.is_empty();
-        is_any.then(|| {
-            [
-                only_value(&self.match_fields, NODE_NAME),
-                only_value(&self.match_expressions, HOSTNAME),
-            ]
-        })
-    }
-}
-
-/// Returns the only value that the requirements allow for `key`.
-fn only_value<'a>(requirements: &'a [RawRequirement], key: &str) -> Option<&'a str> {
-    requirements
-        .iter()
-        .rev()
-        .find_map(|it| match &it.values[..] {
-            [value] if it.key == key && it.operator == "In" => Some(value.as_str()),
-            _ => None,
-        })
-}
-
 impl PodVolume {
     /// Reports whether a rule asks for the volume.
     fn matters(&self) -> bool {
@@ -380,8 +352,8 @@ impl WholePod {
             .collect()
     }
 
-    /// Reports whether its `nodeSelector` or its required affinity names one node. Another label binds to no node: a node
-    /// that has it, too, may come up at any time.
+    /// Reports whether its `nodeSelector` or the only term of its required affinity names one node. Another label binds to
+    /// no node: a node that has it, too, may come up at any time.
     fn names_its_node(&self) -> bool {
         let PodSpec {
             node_name,
@@ -389,20 +361,20 @@ impl WholePod {
             affinity,
             ..
         } = &self.spec;
-        let terms = &affinity.node_affinity.required.node_selector_terms;
-        let names = terms
-            .iter()
-            .filter_map(RawTerm::names)
-            .collect::<BTreeSet<_>>();
-        // One that names the pod's node matches no other.
-        let hostnames = names
-            .iter()
-            .filter(|[name, _]| *name != Some(node_name.as_str()))
-            .map(|[_, hostname]| *hostname)
-            .collect::<BTreeSet<_>>();
-        let has_one = hostnames.len() <= 1 && !hostnames.contains(&None);
-        let are_known = !terms.are_cut() && (1..=MAX_ITEMS_KEPT).contains(&names.len());
-        has_one && are_known || node_selector.contains_key(HOSTNAME)
+        let only_value = |all: &[RawRequirement], key: &str| {
+            all.iter().find_map(|it| match &it.values[..] {
+                [value] if it.key == key && it.operator == "In" => Some(value.clone()),
+                _ => None,
+            })
+        };
+        let is_required = match &affinity.node_affinity.required.node_selector_terms[..] {
+            [term] => {
+                only_value(&term.match_fields, NODE_NAME).as_ref() == Some(node_name)
+                    || only_value(&term.match_expressions, HOSTNAME).is_some()
+            }
+            _ => false,
+        };
+        is_required || node_selector.contains_key(HOSTNAME)
     }
 
     /// Lists the tolerations, each with its seconds; `None` is forever.
@@ -670,11 +642,10 @@ impl Shared for WholePod {
             host_path::strip(containers, &of_hosts);
         }
         for term in &mut affinity.node_affinity.required.node_selector_terms.0 {
-            let requirements = term.match_expressions.0.iter_mut();
-            for it in requirements.chain(&mut term.match_fields.0) {
-                if ![NODE_NAME, HOSTNAME].contains(&it.key.as_str()) {
-                    *it = RawRequirement::default();
-                }
+            for requirements in [&mut term.match_expressions, &mut term.match_fields] {
+                requirements
+                    .0
+                    .retain(|it| [NODE_NAME, HOSTNAME].contains(&it.key.as_str()));
             }
         }
     }
