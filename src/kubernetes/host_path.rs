@@ -3,8 +3,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use super::{Items, meta::cut};
-use crate::facts::MAX_CLAIMS_PER_POD;
+use super::meta::cut;
 
 raw! {
     pub struct HostPath {
@@ -15,7 +14,7 @@ raw! {
 
     pub struct Container {
         name: String,
-        volume_mounts: Items<Mount>,
+        volume_mounts: Vec<Mount>,
     }
 
     struct Mount {
@@ -40,66 +39,37 @@ impl Container {
     pub fn is_api_server(&self) -> bool {
         self.name == API_SERVER
     }
+
+    /// Lists the names of the volumes that it may write to, each with the path below it.
+    pub fn writes(&self) -> impl Iterator<Item = (&str, String)> {
+        self.volume_mounts
+            .iter()
+            .filter(|mount| !mount.read_only)
+            .map(|mount| (mount.name.as_str(), mount.below()))
+    }
+
+    /// Drops a name that no rule reads, and the mounts of volumes other than these.
+    pub fn strip(&mut self, volumes: &BTreeSet<&str>) {
+        if !self.is_etcd() && !self.is_api_server() {
+            self.name.clear();
+        }
+        self.volume_mounts
+            .retain(|mount| volumes.contains(mount.name.as_str()));
+    }
 }
 
 impl Mount {
-    /// Returns the name of the volume, and the path below it. The directory that the pod computes may have any name.
-    fn place(&self) -> [String; 2] {
-        let below = match self.sub_path_expr.split_once("$(") {
+    /// Returns the path below the volume. The directory that the pod computes may have any name.
+    fn below(&self) -> String {
+        let mut below = match self.sub_path_expr.split_once("$(") {
             Some((known, _)) => known
                 .rsplit_once('/')
                 .map_or("", |(known, _)| known)
                 .to_owned(),
             None => [self.sub_path.as_str(), &self.sub_path_expr].concat(),
         };
-        let mut place = [self.name.clone(), below];
-        place.iter_mut().for_each(cut);
-        place
-    }
-}
-
-/// The names of the volumes that containers mount and may write to, each with a path below it.
-pub struct WrittenPaths {
-    places: BTreeSet<[String; 2]>,
-    /// Whether there are more than are kept.
-    pub are_many: bool,
-}
-
-impl WrittenPaths {
-    pub fn by(containers: &Items<Container>) -> Self {
-        let mut mounts = containers.iter().map(|it| &it.volume_mounts);
-        let places = mounts
-            .clone()
-            .flat_map(|all| all.iter())
-            .filter(|mount| !mount.read_only)
-            .map(Mount::place)
-            .collect::<BTreeSet<_>>();
-        Self {
-            are_many: places.len() > MAX_CLAIMS_PER_POD
-                || containers.are_cut()
-                || mounts.any(Items::are_cut),
-            places,
-        }
-    }
-
-    /// Lists the paths below the volume of that name.
-    pub fn below(&self, volume: &str) -> impl Iterator<Item = &str> {
-        self.places
-            .iter()
-            .filter(move |[name, _]| name == volume)
-            .map(|[_, below]| below.as_str())
-    }
-}
-
-/// Drops the names that no rule reads, and the mounts of volumes other than these, unless there are too many mounts.
-pub fn strip(containers: &mut Items<Container>, volumes: &[&str]) {
-    let are_many = WrittenPaths::by(containers).are_many;
-    for container in &mut containers.0 {
-        if !container.is_etcd() && !container.is_api_server() {
-            container.name.clear();
-        }
-        let mounts = &mut container.volume_mounts.0;
-        mounts.retain(|mount| are_many || volumes.contains(&mount.name.as_str()));
+        cut(&mut below);
+        below
     }
 }
 
@@ -126,6 +96,13 @@ impl HostPath {
     /// Reports whether a workload may have its data at the path, or below it.
     pub fn may_have_data(&self) -> bool {
         self.of_data("").is_some() || shortest(&self.path) == "/usr"
+    }
+
+    /// Returns it with a path that is not too long: many mounts may be below it.
+    pub fn short(&self) -> Self {
+        let mut short = self.clone();
+        cut(&mut short.path);
+        short
     }
 
     /// Returns the directory or disk `below` the path in its shortest form, if a workload may have its data there.

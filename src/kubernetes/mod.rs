@@ -218,16 +218,9 @@ where
 /// The most items that are read of a list in a pod. Kubernetes and its users write far fewer.
 const MAX_ITEMS_READ: usize = 256;
 
-/// A list of which at most so many items are read, and one more to show that there are too many.
+/// A list of which at most so many items are read, and one more.
 #[derive(Debug, Clone, Default, PartialEq, Deref, Serialize)]
 pub struct Items<T>(Vec<T>);
-
-impl<T> Items<T> {
-    /// Reports whether there are more items than are read.
-    fn are_cut(&self) -> bool {
-        self.len() > MAX_ITEMS_READ
-    }
-}
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Items<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {

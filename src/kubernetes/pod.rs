@@ -1,6 +1,9 @@
 //! Pods: their fields, and their conversion to facts.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
@@ -10,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Items, Shared,
-    host_path::{self, Container, HostPath, WrittenPaths},
+    host_path::{Container, HostPath},
     lease::HolderPod,
     meta::{
         AFTER_REAP, HOSTNAME, MAX_ITEMS_KEPT, MIRROR, Malformed, Meta, OwnerReference, SKIP,
@@ -112,9 +115,9 @@ raw! {
     struct PodSpec {
         node_name: String,
         termination_grace_period_seconds: Option<i64>,
-        volumes: Items<PodVolume>,
-        containers: Items<Container>,
-        init_containers: Items<Container>,
+        volumes: Vec<PodVolume>,
+        containers: Vec<Container>,
+        init_containers: Vec<Container>,
         tolerations: Items<RawToleration>,
         node_selector: BTreeMap<String, String>,
         affinity: Affinity,
@@ -285,7 +288,7 @@ impl WholePod {
     fn claim_names(&self) -> (Read<Vec<ClaimName>>, Option<String>) {
         let volumes = &self.spec.volumes;
         let uses = volumes.iter().filter(|it| it.uses_claim());
-        if volumes.are_cut() || uses.count() > MAX_CLAIMS_PER_POD {
+        if uses.count() > MAX_CLAIMS_PER_POD {
             let why = format!(
                 "it uses more than {MAX_CLAIMS_PER_POD} PVCs, and no more of a pod are looked up"
             );
@@ -321,8 +324,7 @@ impl WholePod {
     }
 
     /// Lists the paths of the node, apart from those of its system, that a container of the pod may
-    /// write to. If the pod has more `hostPath` volumes or mounts than the limit, it is treated as
-    /// writing to each path.
+    /// write to. If there are more than are kept, one more shows this.
     fn host_paths(&self) -> Vec<Foreign> {
         let PodSpec {
             volumes,
@@ -332,24 +334,18 @@ impl WholePod {
         } = &self.spec;
         let of_hosts = volumes
             .iter()
-            .filter_map(|it| Some((it.directory()?, &it.name)));
-        let all = [containers, init_containers].map(WrittenPaths::by);
-        let are_many = of_hosts.clone().count() > MAX_ITEMS_KEPT
-            || volumes.are_cut()
-            || all.iter().any(|it| it.are_many);
-        of_hosts
-            .flat_map(|(host, name)| {
-                let below = all
-                    .iter()
-                    .flat_map(|it| it.below(name))
-                    .chain(are_many.then_some(""));
-                below.filter_map(|below| host.of_data(below))
-            })
-            .sorted()
-            .dedup()
-            .take(MAX_ITEMS_KEPT + 1)
-            .map(Foreign::from)
-            .collect()
+            .filter_map(|it| Some((it.name.as_str(), it.directory()?.short())))
+            .collect::<BTreeMap<_, _>>();
+        let mut paths = BTreeSet::new();
+        for container in containers.iter().chain(init_containers) {
+            for (name, below) in container.writes() {
+                paths.extend(of_hosts.get(name).and_then(|it| it.of_data(&below)));
+                if paths.len() > MAX_ITEMS_KEPT + 1 {
+                    paths.pop_last();
+                }
+            }
+        }
+        paths.into_iter().map(Foreign::from).collect()
     }
 
     /// Reports whether its `nodeSelector` or the only term of its required affinity names one node. Another label binds to
@@ -632,14 +628,14 @@ impl Shared for WholePod {
             ..
         } = &mut self.spec;
         node_selector.retain(|key, _| key == HOSTNAME);
-        volumes.0.retain(PodVolume::matters);
+        volumes.retain(PodVolume::matters);
         let of_hosts = volumes
             .iter()
             .filter(|it| it.directory().is_some())
             .map(|it| it.name.as_str())
-            .collect_vec();
-        for containers in [containers, init_containers] {
-            host_path::strip(containers, &of_hosts);
+            .collect();
+        for container in containers.iter_mut().chain(init_containers) {
+            container.strip(&of_hosts);
         }
         for term in &mut affinity.node_affinity.required.node_selector_terms.0 {
             for requirements in [&mut term.match_expressions, &mut term.match_fields] {
