@@ -6,14 +6,14 @@ use std::{collections::BTreeMap, fmt, mem, ops};
 use derive_more::Deref;
 use itertools::Itertools as _;
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{
     Map, Value,
     error::Category,
     value::{RawValue, to_raw_value},
 };
 
-use super::{folded, pod::is_program};
+use super::pod::is_program;
 use crate::{
     facts::{CLOCK_SKEW, Deletion, ResourceVersion, Skip, Uid},
     words::{self, Foreign},
@@ -148,36 +148,45 @@ impl PartialEq for Fields {
 }
 
 /// The finalizers of an object. If there are more than a run keeps, the last one says how many more.
-#[derive(Debug, Clone, Default, PartialEq, Deref, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deref, Deserialize, Serialize)]
+#[serde(from = "Vec<String>")]
 pub struct Finalizers(Vec<String>);
 
-impl<'de> Deserialize<'de> for Finalizers {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let add = |(kept, more): &mut (Vec<String>, usize), mut name: String| {
-            cut(&mut name);
-            let length = kept.iter().map(String::len).sum::<usize>() + name.len();
-            if *more == 0 && kept.len() < MAX_ITEMS_KEPT && length <= MAX_TEXT_BYTES {
-                kept.push(name);
-            } else {
-                *more += 1;
-            }
+impl From<Vec<String>> for Finalizers {
+    fn from(mut names: Vec<String>) -> Self {
+        names.iter_mut().for_each(cut);
+        let mut length = 0;
+        let is_within = |name: &&String| {
+            length += name.len();
+            length <= MAX_TEXT_BYTES
         };
-        let (mut kept, more) = folded(from, add)?;
+        let kept = names
+            .iter()
+            .take(MAX_ITEMS_KEPT)
+            .take_while(is_within)
+            .count();
+        let more = names.len() - kept;
+        names.truncate(kept);
         if more > 0 {
-            kept.push(format!("{more} more"));
+            names.push(format!("{more} more"));
         }
-        Ok(Self(kept))
+        names.shrink_to_fit();
+        Self(names)
     }
 }
 
 /// The owners of an object, its controller first. If there are more than [`MAX_ITEMS_KEPT`], one more
 /// is kept to show this.
-#[derive(Debug, Clone, Default, PartialEq, Deref, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deref, Deserialize, Serialize)]
+#[serde(from = "Vec<OwnerReference>")]
 pub struct Owners(Vec<OwnerReference>);
 
-impl<'de> Deserialize<'de> for Owners {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let add = |kept: &mut Vec<OwnerReference>, mut owner: OwnerReference| {
+impl From<Vec<OwnerReference>> for Owners {
+    fn from(mut owners: Vec<OwnerReference>) -> Self {
+        owners.sort_by_key(|owner| !owner.controller);
+        owners.truncate(MAX_ITEMS_KEPT + 1);
+        owners.shrink_to_fit();
+        for owner in &mut owners {
             for text in [&mut owner.api_version, &mut owner.kind, &mut owner.name] {
                 cut(text);
             }
@@ -185,12 +194,8 @@ impl<'de> Deserialize<'de> for Owners {
             if owner.uid.len() > MAX_UID_BYTES {
                 owner.uid = Uid::default();
             }
-            let is_before = |kept: &OwnerReference| kept.controller || !owner.controller;
-            let place = kept.partition_point(is_before);
-            kept.insert(place, owner);
-            kept.truncate(MAX_ITEMS_KEPT + 1);
-        };
-        folded(from, add).map(Self)
+        }
+        Self(owners)
     }
 }
 

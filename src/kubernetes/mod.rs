@@ -4,7 +4,7 @@
 //! malformed object does not make its whole list unreadable. No other part of an object is ever
 //! kept, above all no environment value.
 
-use std::{collections::BTreeMap, fmt, marker::PhantomData};
+use std::collections::BTreeMap;
 
 use crate::{
     facts::{NamespaceFacts, Namespaces},
@@ -12,10 +12,9 @@ use crate::{
     selector::NodeSelectors,
     words::is_word,
 };
-use derive_more::Deref;
 use serde::{
     Serialize,
-    de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor},
+    de::{Deserialize, DeserializeOwned, Deserializer},
 };
 
 /// Declares raw types. Each field is spelled in camel case, and may be absent or null, as programs
@@ -179,57 +178,6 @@ impl RawNamespace {
             deleted: it.terminating(),
         };
         all.insert(it.name.clone(), facts);
-    }
-}
-
-/// Reads a list item by item, and keeps only what `add` adds, because the list's author decides how
-/// many items the list has. A null is an empty list.
-fn folded<'de, T, S, D>(from: D, add: fn(&mut S, T)) -> Result<S, D::Error>
-where
-    T: Deserialize<'de>,
-    S: Default,
-    D: Deserializer<'de>,
-{
-    struct Fold<T, S>(fn(&mut S, T), PhantomData<T>);
-
-    impl<'de, T: Deserialize<'de>, S: Default> Visitor<'de> for Fold<T, S> {
-        type Value = S;
-
-        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("a list")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<S, A::Error> {
-            let mut kept = S::default();
-            while let Some(item) = items.next_element()? {
-                self.0(&mut kept, item);
-            }
-            Ok(kept)
-        }
-
-        fn visit_unit<E>(self) -> Result<S, E> {
-            Ok(S::default())
-        }
-    }
-
-    from.deserialize_any(Fold(add, PhantomData))
-}
-
-/// The most items that are read of a list in a pod. Kubernetes and its users write far fewer.
-const MAX_ITEMS_READ: usize = 256;
-
-/// A list of which at most so many items are read, and one more.
-#[derive(Debug, Clone, Default, PartialEq, Deref, Serialize)]
-pub struct Items<T>(Vec<T>);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Items<T> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let add = |kept: &mut Vec<T>, item: T| {
-            if kept.len() <= MAX_ITEMS_READ {
-                kept.push(item);
-            }
-        };
-        folded(from, add).map(Self)
     }
 }
 

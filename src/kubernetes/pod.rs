@@ -3,6 +3,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    mem,
 };
 
 use itertools::Itertools as _;
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    Items, Shared,
+    Shared,
     host_path::{Container, HostPath},
     lease::HolderPod,
     meta::{
@@ -20,11 +21,12 @@ use super::{
         Written, cut, full_name, given, required,
     },
     node::TAINTS_OF_KUBERNETES,
+    volume::RequiredTerms,
 };
 use crate::{
     facts::{
         ClaimName, Containers, Heartbeat, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Read,
-        Ready, SignBy, Taint, Toleration, Unread,
+        Ready, Requirement, SignBy, Taint, Toleration, Unread,
     },
     selector::NodeSelectors,
     words::{Foreign, name},
@@ -118,7 +120,7 @@ raw! {
         volumes: Vec<PodVolume>,
         containers: Vec<Container>,
         init_containers: Vec<Container>,
-        tolerations: Items<RawToleration>,
+        tolerations: Vec<RawToleration>,
         node_selector: BTreeMap<String, String>,
         affinity: Affinity,
     }
@@ -130,21 +132,6 @@ raw! {
     struct NodeAffinity {
         #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
         required: RequiredTerms,
-    }
-
-    struct RequiredTerms {
-        node_selector_terms: Items<RawTerm>,
-    }
-
-    struct RawTerm {
-        match_expressions: Items<RawRequirement>,
-        match_fields: Items<RawRequirement>,
-    }
-
-    struct RawRequirement {
-        key: String,
-        operator: String,
-        values: Items<String>,
     }
 
     struct RawToleration {
@@ -357,7 +344,7 @@ impl WholePod {
             affinity,
             ..
         } = &self.spec;
-        let only_value = |all: &[RawRequirement], key: &str| {
+        let only_value = |all: &[Requirement], key: &str| {
             all.iter().find_map(|it| match &it.values[..] {
                 [value] if it.key == key && it.operator == "In" => Some(value.clone()),
                 _ => None,
@@ -637,11 +624,11 @@ impl Shared for WholePod {
         for container in containers.iter_mut().chain(init_containers) {
             container.strip(&of_hosts);
         }
-        for term in &mut affinity.node_affinity.required.node_selector_terms.0 {
+        for term in &mut affinity.node_affinity.required.node_selector_terms {
             for requirements in [&mut term.match_expressions, &mut term.match_fields] {
-                requirements
-                    .0
-                    .retain(|it| [NODE_NAME, HOSTNAME].contains(&it.key.as_str()));
+                let mut all = mem::take(requirements).into_vec();
+                all.retain(|it| [NODE_NAME, HOSTNAME].contains(&it.key.as_str()));
+                *requirements = all.into();
             }
         }
     }

@@ -116,9 +116,9 @@ raw! {
         required: RequiredTerms,
     }
 
-    /// The terms that a volume requires of a node. The node has to satisfy one of them.
-    struct RequiredTerms {
-        node_selector_terms: Vec<NodeSelectorTerm>,
+    /// The terms that a volume or a pod requires of a node. The node has to satisfy one of them.
+    pub struct RequiredTerms {
+        pub node_selector_terms: Vec<NodeSelectorTerm>,
     }
 
     /// A disk on a storage network that Kubernetes knows itself.
@@ -126,9 +126,10 @@ raw! {
         fs_type: String,
     }
 
-    struct NodeSelectorTerm {
-        match_expressions: Vec<Requirement>,
-        match_fields: Vec<Requirement>,
+    /// An empty term is two bytes in etcd, so a small type bounds the memory of an object full of them.
+    pub struct NodeSelectorTerm {
+        pub match_expressions: Box<[Requirement]>,
+        pub match_fields: Box<[Requirement]>,
     }
 
     pub struct RawAttachment {
@@ -290,7 +291,7 @@ impl RawVolume {
             driver,
             affinity: terms
                 .map(|term| AffinityTerm {
-                    requirements: term.match_expressions,
+                    requirements: term.match_expressions.into_vec(),
                     fields: !term.match_fields.is_empty(),
                 })
                 .collect(),

@@ -106,11 +106,11 @@ fn what_one_object_holds_costs_little_time_and_memory() {
     };
     // Each would take a multiple of the limit if it were kept.
     let pod_expressions = each(
-        300_000,
+        30_000,
         |_| json!({"key": "a", "operator": "Exists", "values": ["a"]}),
     );
     let pod_terms = each(
-        300_000,
+        30_000,
         |_| json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
     );
     let of_pod = |terms: Value| {
@@ -150,7 +150,7 @@ fn what_one_object_holds_costs_little_time_and_memory() {
         ),
         (
             "finalizers",
-            pod(json!({"finalizers": each(300_000, |it| json!(format!("e.x/{it}")))})),
+            pod(json!({"finalizers": each(30_000, |it| json!(format!("e.x/{it}")))})),
         ),
         (
             "owners",
