@@ -7,10 +7,6 @@ use std::{
 };
 
 use jiff::Timestamp;
-use serde::{
-    Serialize,
-    de::{Deserialize, Deserializer, Error as _},
-};
 
 use super::Shared;
 use super::meta::{HOSTNAME, Malformed, Meta, cut};
@@ -33,27 +29,8 @@ raw! {
     }
 
     pub struct LeaseSpec {
-        renew_time: Option<RenewTime>,
+        renew_time: String,
         holder_identity: String,
-    }
-}
-
-/// The time of a renewal. Any program may write a year beyond the range of [`Timestamp`], which the API server
-/// prints as `-0001` or `65347`. It is treated as the latest time that there is, so that such a Lease does not
-/// make a list unreadable.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-struct RenewTime(Timestamp);
-
-impl<'de> Deserialize<'de> for RenewTime {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        let (year, _) = text.split_once('-').unwrap_or_default();
-        let is_long = year.len() > 4 && year.bytes().all(|digit| digit.is_ascii_digit());
-        let is_beyond = is_long || text.starts_with('-') || text.starts_with("9999-12-3");
-        match text.parse() {
-            Err(_) if is_beyond => Ok(Self(Timestamp::MAX)),
-            parsed => parsed.map(Self).map_err(D::Error::custom),
-        }
     }
 }
 
@@ -93,8 +70,10 @@ impl RawLease {
         self.metadata.keep_newest(RENEWED);
     }
 
+    /// Returns the time of the last renewal. Like that of a condition, it may be beyond the range of [`Timestamp`], and then
+    /// is no time.
     fn renewed(&self) -> Option<Timestamp> {
-        self.spec.renew_time.map(|RenewTime(at)| at)
+        self.spec.renew_time.parse().ok()
     }
 
     /// Reports whether it is the Lease of the k0s controller on the node.
