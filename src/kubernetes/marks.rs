@@ -1,6 +1,9 @@
 //! The marks of leaf nodes: nodes that stand for something that this cluster cannot see, or that
 //! keep working without their cluster.
 
+use derive_more::Display;
+use itertools::Itertools as _;
+
 use crate::facts::LeafKind;
 
 /// The prefix of the names of Kosmos's leaf nodes, in its default mode.
@@ -9,7 +12,8 @@ pub const KOSMOS_PREFIX: &str = "kosmos-";
 pub const KOSMOS_OWNER: &str = "kosmos-io/owned-by-cluster";
 
 /// A mark of leaf nodes. One mark is enough to make a node a leaf node.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Display)]
+#[display("{part} {}", [*key, value.unwrap_or_default()].iter().filter(|it| !it.is_empty()).format("="))]
 pub struct Mark {
     pub kind: LeafKind,
     /// The project or vendor that creates such nodes.
@@ -22,28 +26,20 @@ pub struct Mark {
 }
 
 /// A part of a node that can carry a mark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 pub enum NodePart {
+    #[display("label")]
     Label,
     /// A taint, with any value and effect.
+    #[display("taint")]
     Taint,
+    #[display("annotation")]
     Annotation,
+    #[display("kubelet version")]
     KubeletVersion,
     /// The name of the machine at its provider.
+    #[display("providerID")]
     ProviderId,
-}
-
-impl NodePart {
-    /// Returns the word for the part in reports and pages.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Label => "label",
-            Self::Taint => "taint",
-            Self::Annotation => "annotation",
-            Self::KubeletVersion => "kubelet version",
-            Self::ProviderId => "providerID",
-        }
-    }
 }
 
 /// Makes the rows of the table.
@@ -64,8 +60,7 @@ macro_rules! marks {
 /// The marks, grouped by kind and maker. The first mark that a node carries names its maker, so
 /// makers that build on Virtual Kubelet come before Virtual Kubelet.
 ///
-/// In a key or a value, … stands for any text; a value that is only … must not be empty. A # stands
-/// for a number.
+/// In a key or a value, … stands for any text; a value that is only … must not be empty.
 ///
 /// The marks come from the sources of these projects, and from nodes of a real Kosmos, Virtual
 /// Kubelet and KWOK. Something that real nodes also have is not a mark: the role "agent", an empty
@@ -123,7 +118,7 @@ pub const MARKS: &[Mark] = marks! {
         // Virtual Kubelet's library writes two of these marks, for every provider that is built on
         // it.
         Annotation "virtual-kubelet.io/…";
-        KubeletVersion = "v#.#.#-vk-…";
+        KubeletVersion = "v…-vk-…";
     }
     Edge "KubeEdge" {
         KubeletVersion = "…-kubeedge-…";
@@ -157,10 +152,6 @@ pub fn looks_like(text: &str, pattern: &str) -> bool {
         Some('…') => (0..=text.len())
             .filter_map(|at| text.get(at..))
             .any(|text| looks_like(text, rest.as_str())),
-        Some('#') => {
-            let after = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
-            after.len() < text.len() && looks_like(after, rest.as_str())
-        }
         Some(letter) => text
             .strip_prefix(letter)
             .is_some_and(|text| looks_like(text, rest.as_str())),
@@ -171,7 +162,6 @@ pub fn looks_like(text: &str, pattern: &str) -> bool {
 mod tests {
     use std::path::Path;
 
-    use itertools::Itertools as _;
     use pod_reaper_test_support::pages;
     use serde_json::Value;
 
@@ -181,7 +171,7 @@ mod tests {
     #[test]
     fn the_table_of_the_book_is_made_of_the_marks() {
         let looks = |mark: &Mark| {
-            let place = mark.part.as_str();
+            let place = mark.part;
             let any = if mark.key.ends_with('…') {
                 "any "
             } else {
@@ -192,7 +182,7 @@ mod tests {
                 value => (value, ""),
             };
             let looks = [mark.key, value].into_iter().filter(|it| !it.is_empty());
-            let looks = looks.format("=").to_string().replace("#.#.#", "…");
+            let looks = looks.format("=");
             format!("{any}{place} `{looks}`{unless}")
         };
         let makers = MARKS.iter().chunk_by(|mark| (mark.kind, mark.maker));
@@ -217,7 +207,7 @@ mod tests {
         let nodes = include_str!("../../tests/data/leaf-marks.yaml");
         let nodes = serde_saphyr::from_str::<Vec<RawNode>>(nodes).expect("nodes");
         for mark in MARKS {
-            let is_there = nodes.iter().any(|node| node.mark(mark).is_some());
+            let is_there = nodes.iter().any(|node| node.has(mark));
             assert!(is_there, "{mark:?} is on none");
         }
     }

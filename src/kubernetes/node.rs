@@ -239,7 +239,8 @@ impl RawNode {
     fn leaf(&self, selectors: &NodeSelectors) -> Option<Leaf> {
         let marked = MARKS
             .iter()
-            .filter_map(|mark| Some((mark.kind, mark.maker, self.mark(mark)?)));
+            .filter(|mark| self.has(mark))
+            .map(|mark| (mark.kind, mark.maker, mark.to_string()));
         let info = &self.status.node_info;
         let no_machine = info.machine_id.is_empty() && info.system_uuid.is_empty();
         let is_named = no_machine && self.metadata.name.starts_with(KOSMOS_PREFIX);
@@ -410,37 +411,22 @@ impl RawNode {
         }
     }
 
-    /// Describes a mark of the table as the node has it; `None` if it does not have the mark.
-    pub(super) fn mark(&self, mark: &Mark) -> Option<String> {
-        let is = |value: &&String| {
+    /// Reports whether the node has a mark of the table.
+    pub(super) fn has(&self, mark: &Mark) -> bool {
+        let is = |value: &String| {
             let like = |wanted| !value.is_empty() && looks_like(value, wanted);
             mark.value.is_none_or(like)
         };
-        let said = match mark.part {
-            NodePart::Label => {
-                let value = self.metadata.labels.get(mark.key).filter(is)?;
-                let value = mark.value.map(|_| format!("={value}"));
-                format!("{}{}", mark.key, value.unwrap_or_default())
-            }
-            NodePart::Taint => self.taints(mark.key).next()?.key.clone(),
+        match mark.part {
+            NodePart::Label => self.metadata.labels.get(mark.key).is_some_and(is),
+            NodePart::Taint => self.taints(mark.key).next().is_some(),
             NodePart::Annotation => {
-                let (key, value) = self
-                    .metadata
-                    .annotations
-                    .iter()
-                    .find(|(key, value)| looks_like(key, mark.key) && is(value))?;
-                if key == mark.key {
-                    format!("{key}={value}")
-                } else {
-                    key.clone()
-                }
+                let mut annotations = self.metadata.annotations.iter();
+                annotations.any(|(key, value)| looks_like(key, mark.key) && is(value))
             }
-            NodePart::KubeletVersion => Some(&self.status.node_info.kubelet_version)
-                .filter(is)?
-                .clone(),
-            NodePart::ProviderId => ends(Some(&self.spec.provider_id).filter(is)?),
-        };
-        Some(format!("{} {said}", mark.part.as_str()))
+            NodePart::KubeletVersion => is(&self.status.node_info.kubelet_version),
+            NodePart::ProviderId => is(&self.spec.provider_id),
+        }
     }
 
     /// Returns the time of the last transition of the `Ready` condition, by the kubelet or the node
