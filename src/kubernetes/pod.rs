@@ -271,35 +271,31 @@ impl From<&OwnerReference> for Owner {
 }
 
 impl WholePod {
-    /// Returns the PVCs that the pod uses, if there are not too many to keep, and says which field is missing in a volume.
-    fn claim_names(&self) -> (Read<Vec<ClaimName>>, Option<String>) {
+    /// Returns the PVCs that the pod uses, if there are not too many to keep.
+    fn claim_names(&self) -> Read<Vec<ClaimName>> {
         let volumes = &self.spec.volumes;
         let uses = volumes.iter().filter(|it| it.uses_claim());
-        if uses.count() > MAX_CLAIMS_PER_POD {
+        if uses.clone().count() > MAX_CLAIMS_PER_POD {
             let why = format!(
                 "it uses more than {MAX_CLAIMS_PER_POD} PVCs, and no more of a pod are looked up"
             );
-            return (Err(Unread(why)), None);
+            return Err(Unread(why));
         }
-        let named = volumes.iter().filter_map(|volume| {
+        let named = uses.map(|volume| {
             let claim = volume.persistent_volume_claim.as_ref();
-            let named = if let Some(claim) = claim {
-                let mut named = claim.claim_name.clone();
-                cut(&mut named);
-                required(&name(named), "persistentVolumeClaim.claimName")
-            } else {
-                // The PVC of a generic ephemeral volume is named after the pod and the volume.
-                volume.ephemeral.as_ref()?;
-                let volume = required(&volume.name, "the name of a volume");
-                volume.map(|volume| format!("{}-{volume}", self.metadata.name))
-            };
-            Some(named.map(|name| ClaimName {
-                name,
+            // The PVC of a generic ephemeral volume is named after the pod and the volume.
+            let mut named = claim.map_or_else(
+                || format!("{}-{}", self.metadata.name, volume.name),
+                |claim| claim.claim_name.clone(),
+            );
+            cut(&mut named);
+            ClaimName {
+                name: name(named),
                 ephemeral: claim.is_none(),
                 read_only: claim.is_some_and(|claim| claim.read_only),
-            }))
+            }
         });
-        let (mut claims, missing): (Vec<_>, Vec<_>) = named.partition_result();
+        let mut claims = named.collect_vec();
         // If the pod names one PVC in several ways, the PVC is not treated as ephemeral, nor as read-only.
         claims.sort_unstable();
         claims.dedup_by(|more, kept| {
@@ -307,7 +303,7 @@ impl WholePod {
             kept.read_only &= !is_same || more.read_only;
             is_same
         });
-        (Ok(claims), missing.into_iter().next())
+        Ok(claims)
     }
 
     /// Lists the paths of the node, apart from those of its system, that a container of the pod may
@@ -493,7 +489,6 @@ impl WholePod {
         let is_of_longhorn = controller
             .as_ref()
             .is_some_and(|its| its.group() == LONGHORN);
-        let (claim_names, missing) = self.claim_names();
         PodFacts {
             name: metadata.name.clone(),
             namespace: metadata.namespace.clone(),
@@ -517,7 +512,7 @@ impl WholePod {
             host_paths: self.host_paths(),
             is_orphan: metadata.controller().is_none()
                 && metadata.labels.get(POD_NAME) == Some(&metadata.name),
-            claim_names,
+            claim_names: self.claim_names(),
             finalizers: metadata.finalizers(),
             finalizers_set_by: metadata.finalizers_set_by(),
             tolerates_silence: self.tolerates(UNREACHABLE),
@@ -528,7 +523,7 @@ impl WholePod {
             tolerations: self.other_tolerations(),
             heard: self.heard(),
             copies: None,
-            lacks: missing.or_else(|| self.check().err()),
+            lacks: self.check().err(),
         }
     }
 
