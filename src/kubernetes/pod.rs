@@ -37,8 +37,6 @@ use crate::{
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// The key of the taint of a node whose kubelet says that it is not Ready.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
-/// The most characters of the key and the value of a taint.
-const MAX_TAINT_CHARS: usize = 253 + 1 + 63 + 63;
 /// How many seconds a pod tolerates either taint if it does not say so itself. Kubernetes writes
 /// this toleration into each new pod.
 const DEFAULT_TOLERATION_SECONDS: i64 = 300;
@@ -387,10 +385,7 @@ impl WholePod {
     fn other_tolerations(&self) -> Vec<Toleration> {
         self.tolerations()
             .map(|(toleration, _)| toleration)
-            .filter(|it| {
-                let is_short = it.key.len() + it.value.len() <= MAX_TAINT_CHARS;
-                is_short && !it.key.starts_with(TAINTS_OF_KUBERNETES)
-            })
+            .filter(|it| !it.key.starts_with(TAINTS_OF_KUBERNETES))
             .take(MAX_ITEMS_KEPT)
             .collect()
     }
