@@ -9,6 +9,7 @@ use std::{
 
 use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::{Read, Skip, Uid, Unread, whole_seconds};
 use crate::{
@@ -131,7 +132,8 @@ pub struct Taint {
 pub type Room = BTreeSet<Taint>;
 
 /// A pod's toleration of taints.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct Toleration {
     /// Empty for every key, if the operator is `Exists`.
     pub key: String,
@@ -139,6 +141,9 @@ pub struct Toleration {
     pub value: String,
     /// Empty for every effect.
     pub effect: String,
+    /// For how long; `None` is forever.
+    #[serde(rename = "tolerationSeconds")]
+    pub seconds: Option<i64>,
 }
 
 impl Toleration {

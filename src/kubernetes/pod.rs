@@ -118,7 +118,7 @@ raw! {
         volumes: Vec<PodVolume>,
         containers: Vec<Container>,
         init_containers: Vec<Container>,
-        tolerations: Vec<RawToleration>,
+        tolerations: Vec<Toleration>,
         node_selector: BTreeMap<String, String>,
         affinity: Affinity,
     }
@@ -130,15 +130,6 @@ raw! {
     struct NodeAffinity {
         #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
         required: RequiredTerms,
-    }
-
-    struct RawToleration {
-        key: String,
-        operator: String,
-        value: String,
-        effect: String,
-        #[serde(rename = "tolerationSeconds")]
-        seconds: Option<i64>,
     }
 
     struct PodVolume {
@@ -354,19 +345,6 @@ impl WholePod {
         is_required || node_selector.contains_key(HOSTNAME)
     }
 
-    /// Lists the tolerations, each with its seconds; `None` is forever.
-    fn tolerations(&self) -> impl Iterator<Item = (Toleration, Option<i64>)> {
-        self.spec.tolerations.iter().map(|raw| {
-            let toleration = Toleration {
-                key: raw.key.clone(),
-                operator: raw.operator.clone(),
-                value: raw.value.clone(),
-                effect: raw.effect.clone(),
-            };
-            (toleration, raw.seconds)
-        })
-    }
-
     /// Returns for how many seconds the pod tolerates a taint of a node that is not Ready; `None` is forever. The first
     /// toleration that matches is used, as in Kubernetes.
     fn tolerates(&self, taint: &str) -> Option<i64> {
@@ -375,18 +353,22 @@ impl WholePod {
             value: String::new(),
             effect: "NoExecute".to_owned(),
         };
-        self.tolerations()
-            .find(|(toleration, _)| toleration.tolerates(&taint))
-            .map_or(Some(DEFAULT_TOLERATION_SECONDS), |(_, seconds)| seconds)
+        self.spec
+            .tolerations
+            .iter()
+            .find(|toleration| toleration.tolerates(&taint))
+            .map_or(Some(DEFAULT_TOLERATION_SECONDS), |it| it.seconds)
     }
 
     /// Lists the tolerations of other taints, up to the limit: one more lets pods start on more nodes, so one less keeps
     /// them.
     fn other_tolerations(&self) -> Vec<Toleration> {
-        self.tolerations()
-            .map(|(toleration, _)| toleration)
+        self.spec
+            .tolerations
+            .iter()
             .filter(|it| !it.key.starts_with(TAINTS_OF_KUBERNETES))
             .take(MAX_ITEMS_KEPT)
+            .cloned()
             .collect()
     }
 
