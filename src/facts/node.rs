@@ -266,7 +266,7 @@ entry! {
     /// A report of a node's own machine.
     pub struct Heartbeat as "SignEntry" {
         /// Who reported: `lease`, `node-problem-detector`, `eks-node-monitoring-agent`,
-        /// `virt-handler`, `kube-apiserver`, `other-lease`, `program`, or `kubelet`, which says that
+        /// `virt-handler`, `other-lease`, `program`, or `kubelet`, which says that
         /// the node is not Ready: Kubernetes replaces `False` by `Unknown` as soon as the kubelet stops reporting.
         pub by: SignBy,
         /// When: by the API server's stamp or the node's own clock, whichever is later and not in
@@ -333,9 +333,7 @@ codes! {
         NodeMonitoring = "eks-node-monitoring-agent",
         /// `KubeVirt`'s virt-handler wrote its annotation.
         VirtHandler = "virt-handler",
-        /// The API server of a control plane node renewed its identity lease.
-        ApiServer = "kube-apiserver",
-        /// A holder named after the node, or after a pod on it, renewed another Lease.
+        /// A holder named after the node, or after a pod on it, renewed another Lease, or an API server on it did.
         OtherLease = "other-lease",
         /// A program in a Terminating pod wrote to that pod.
         Program = "program",

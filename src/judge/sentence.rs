@@ -257,7 +257,6 @@ pub fn reported(Heartbeat { by, at, what }: &Heartbeat, now: Timestamp) -> Strin
             format!("{what} wrote to its own pod {age} ago")
         }
         (SignBy::Lease, _) => format!("its kubelet renewed its lease {age} ago"),
-        (SignBy::ApiServer, _) => format!("its API server renewed its lease {age} ago"),
         (SignBy::Kubelet, _) => "its kubelet reports that itself".to_owned(),
         (by, _) => format!("{by} reported {age} ago"),
     }

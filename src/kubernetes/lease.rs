@@ -16,9 +16,6 @@ use crate::{
     words::Foreign,
 };
 
-/// The label, with its value, of an API server's lease, since Kubernetes 1.26. The holder of such a
-/// lease does not name its host; the lease's label `kubernetes.io/hostname` does.
-const IDENTITY: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
 /// The field of a renewal in `managedFields`.
 const RENEWED: &str = "/f:spec/f:renewTime";
 
@@ -40,7 +37,7 @@ pub type LeasesByNode = BTreeMap<String, Option<Vec<RawLease>>>;
 impl Shared for RawLease {
     fn strip(&mut self, _: &NodeSelectors) {
         cut(&mut self.spec.holder_identity);
-        self.metadata.keep(&[IDENTITY.0, HOSTNAME], &[]);
+        self.metadata.keep(&[HOSTNAME], &[]);
         self.metadata.strip(&[RENEWED.to_owned()]);
         self.metadata.drop_finalizers_and_owners();
     }
@@ -49,23 +46,19 @@ impl Shared for RawLease {
 impl RawLease {
     /// The namespace of the nodes' leases. Each lease has the name of its node.
     pub const OF_NODES: &str = "kube-node-lease";
-    /// The namespace of the API servers' leases.
+    /// The namespace of the API servers' leases, since Kubernetes 1.26. The holder of such a lease does not name its host;
+    /// the lease's label `kubernetes.io/hostname` does.
     const OF_API_SERVERS: &str = "kube-system";
 
     pub fn is_of_node(&self) -> bool {
         self.metadata.namespace == Self::OF_NODES
     }
 
-    fn is_of_api_server(&self) -> bool {
-        let label = self.metadata.labels.get(IDENTITY.0);
-        self.metadata.namespace == Self::OF_API_SERVERS && label.is_some_and(|it| it == IDENTITY.1)
-    }
-
     /// Drops the fields that no rule needs of a lease with any holder, because a run keeps many
     /// such leases in memory.
     pub fn drop_unused(&mut self) {
         cut(&mut self.spec.holder_identity);
-        self.metadata.keep(&[IDENTITY.0, HOSTNAME], &[]);
+        self.metadata.keep(&[HOSTNAME], &[]);
         self.metadata.drop_finalizers_and_owners();
         self.metadata.keep_newest(RENEWED);
     }
@@ -109,14 +102,12 @@ impl RawLease {
         let Meta {
             namespace, name, ..
         } = &self.metadata;
-        let (by, what) = if self.is_of_api_server() {
-            (SignBy::ApiServer, None)
-        } else {
-            let holder = Foreign::<60>::from(&self.spec.holder_identity);
-            let what = format!("Lease {namespace}/{name}, held by {holder}");
-            (SignBy::OtherLease, Some(what))
-        };
-        Some(Heartbeat { by, at, what })
+        let holder = Foreign::<60>::from(&self.spec.holder_identity);
+        Some(Heartbeat {
+            by: SignBy::OtherLease,
+            at,
+            what: Some(format!("Lease {namespace}/{name}, held by {holder}")),
+        })
     }
 }
 
