@@ -397,12 +397,6 @@ pub enum Note {
     /// The pod can start on its node alone.
     #[display("a leftover: its controller can start it again only on {_0}")]
     Bound(String),
-    /// The pod has no controller.
-    #[display("nothing brings it back: it has no controller")]
-    NoController,
-    /// The pod's node may carry the datastore, of which no other node may fail any more.
-    #[display("its node may carry the API server's datastore, and {_0}: no spare is left")]
-    NoSpare(Arc<Quorum>),
     /// The grace period is cut short.
     #[display("its {_0}")]
     GraceCut(GraceCut),

@@ -417,12 +417,6 @@ pub(super) fn stuck(case: &Stored<'_>) -> Cause {
         node: node.name.clone(),
     });
     let bound = (pod.bound && pod.controller.is_some()).then(|| Note::Bound(node.name.clone()));
-    let no_controller = (pod.controller.is_none() && !pod.is_orphan).then_some(Note::NoController);
-    let no_spare = node
-        .quorum
-        .clone()
-        .filter(|it| it.has_no_spare())
-        .map(Note::NoSpare);
     let of_claims = case
         .ties()
         .iter()
@@ -439,11 +433,6 @@ pub(super) fn stuck(case: &Stored<'_>) -> Cause {
             .filter_map(Tie::unneeded)
             .chain(of_pod)
             .collect(),
-        notes: of_claims
-            .chain(paths_stay)
-            .chain(bound)
-            .chain(no_controller)
-            .chain(no_spare)
-            .collect(),
+        notes: of_claims.chain(paths_stay).chain(bound).collect(),
     }
 }

@@ -962,8 +962,6 @@ fn note(facts: &ClusterFacts, judged: &Judged) -> Option<String> {
                 .peekable();
             nodes.peek().is_some() && nodes.all(|name| facts.nodes.contains_key(name))
         }
-        // The list of such pods says it.
-        Note::NoController => false,
         _ => true,
     });
     let own = judged
