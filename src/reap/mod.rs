@@ -44,12 +44,7 @@ pub async fn reap(
     if pods.is_empty() {
         return Ok(BTreeMap::new());
     }
-    // Only pods of nodes that were judged get a turn. The others keep this outcome.
-    let unjudged = Outcome::failed(&"its node was never judged");
-    let mut outcomes = pods
-        .iter()
-        .map(|judged| (judged.pod.uid.clone(), unjudged.clone()))
-        .collect::<BTreeMap<_, _>>();
+    let mut outcomes = BTreeMap::new();
     let nodes = pods
         .iter()
         .filter_map(|judged| facts.known_node(&judged.pod))

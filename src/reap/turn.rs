@@ -368,11 +368,7 @@ impl Turn<'_> {
         self.node.heard.borrow_mut().extend(heard.clone());
         // The next permit believes by its own time what is later than the run's.
         node.hear(heard.filter(|it| it.is_believed(*now)));
-        let not_deleted = again
-            .deletion
-            .is_none()
-            .then_some("metadata.deletionTimestamp is missing");
-        if let Some(why) = again.lacks.as_deref().or(not_deleted) {
+        if let Some(why) = &again.lacks {
             return Err(changed(&format!("It changed, and now {why}.")));
         }
         again.in_namespace.clone_from(&pod.in_namespace);
@@ -427,10 +423,7 @@ impl Turn<'_> {
             });
         };
         match self.run.stop.pause(pause).await {
-            Some(why) if !self.patched => Err(Outcome::Interrupted(match failure {
-                Failure::NotSent(_) => why.to_owned(),
-                failure => format!("{why}, after {failure}"),
-            })),
+            Some(why) if !self.patched => Err(Outcome::Interrupted(why.to_owned())),
             _ => Ok(()),
         }
     }
