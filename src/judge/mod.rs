@@ -23,7 +23,7 @@ pub use self::context::PodContext;
 pub use self::effect::{Effect, is_attached};
 pub use self::limits::{Foreseen, Judged, Limit, MAX_NODES_IGNORED, Plan, TOGETHER};
 pub use self::policy::{Limits, Policy, same_kind, span};
-pub use self::reason::{Cause, Note, Reason, ReasonCode, Verdict};
+pub use self::reason::{Cause, Reason, ReasonCode, Verdict};
 pub use self::sentence::{kubelet_reports, reported, unread_facts};
 pub use self::storage::terms;
 pub use self::tie::{Tie, TieKind, Wanted};

@@ -173,10 +173,6 @@ impl Stored<'_> {
             }),
             (Reach::Pinned, None) => Some(TieKind::Pinned(location())),
             (Reach::Confined, None) => Some(TieKind::Confined(location())),
-            (Reach::Free, None) if !affinity.is_empty() => {
-                Some(TieKind::Elsewhere(affinity.clone()))
-            }
-            // A pod that nothing wants again gets no replacement.
             (Reach::Free, _) => None,
             (Reach::Unverified(why), _) => Some(TieKind::Unverified(Doubt::Nodes {
                 volume: volume.name.clone(),

@@ -50,8 +50,6 @@ pub enum TieKind {
     /// No other node reaches the volume, but nothing wants the pod again. `goes` says whether the PVC
     /// is deleted with the pod, or being deleted.
     Unneeded { why: Unneeded, goes: bool },
-    /// Another node reaches the volume, but not every node.
-    Elsewhere(Vec<AffinityTerm>),
 }
 
 /// Where the data of a volume is that no other node is known to reach.
@@ -226,11 +224,6 @@ impl fmt::Display for Tie {
             } => write!(
                 f,
                 "PVC {pvc} stays, with its data on volume {volume}: no StatefulSet wants the pod again"
-            ),
-            TieKind::Elsewhere(terms) => write!(
-                f,
-                "its replacement waits for a node that its volume allows: {volume} needs {}",
-                spelled_terms(terms)
             ),
         }
     }

@@ -20,8 +20,8 @@ use crate::{
     },
     history::{History, Noted, RememberedSet},
     judge::{
-        Effect, Evaluation, Foreseen, Judged, Limit, Note, PodContext, Policy, Reason, ReasonCode,
-        Tie, TieKind, Verdict, is_attached,
+        Effect, Evaluation, Foreseen, Judged, Limit, PodContext, Policy, Reason, ReasonCode, Tie,
+        Verdict, is_attached,
     },
     outcome::{Outcome, OutcomeCode, Trace},
     selector::Target,
@@ -740,7 +740,7 @@ impl<'a> PodView<'a> {
             attached,
             returns: is_kept && judged.unneeded().is_none() && pod.controller.is_some(),
             overdue: facts.overdue(pod, &run.settings.policy),
-            note: note(facts, judged),
+            note: note(judged),
             hang: facts
                 .node_of(pod)
                 .ok()
@@ -947,29 +947,18 @@ impl SecondWriter {
     }
 }
 
-/// Returns what to remember once the pod is reaped; `None` if it is not. Its replacement waits for a node that
-/// its volume allows only if no such node is Ready: all NotReady nodes were read.
-fn note(facts: &ClusterFacts, judged: &Judged) -> Option<String> {
+/// Returns what to remember once the pod is reaped; `None` if it is not.
+fn note(judged: &Judged) -> Option<String> {
     if judged.verdict() != Verdict::Reap {
         return None;
     }
-    let notes = judged.reason.notes().filter(|note| match note {
-        Note::Claim(tie) if matches!(tie.kind, TieKind::Elsewhere(_)) => {
-            let mut nodes = judged
-                .claim(&tie.pvc)
-                .into_iter()
-                .flat_map(|it| it.allowed.values().flatten().flatten())
-                .peekable();
-            nodes.peek().is_some() && nodes.all(|name| facts.nodes.contains_key(name))
-        }
-        _ => true,
-    });
     let own = judged
         .pod
         .after_reap
         .iter()
         .map(|note| format!("{note:#} (its own note)"));
-    joined(own.chain(notes.map(|note| note.to_string())), "; ")
+    let notes = judged.reason.notes().map(|note| note.to_string());
+    joined(own.chain(notes), "; ")
 }
 
 /// Tells whether the out-of-service taint may be set for a minute, if no limit holds the node. The pod garbage collector
