@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Evaluation, Policy,
-    reason::{Cause, GraceCut, Missing, Reason, ReasonCode, Seen, Verdict},
+    reason::{Cause, GraceCut, Reason, ReasonCode, Seen, Verdict},
     rules::{
         Finder, Finding, LIFE_RULES, NODE_RULES, PASSED_ALL, Rule, STORAGE_RULES, rules, stuck,
     },
@@ -77,7 +77,7 @@ impl<'a> PodContext<'a> {
     pub(super) fn required_node(&self) -> Result<Option<&'a NodeFacts>, Cause> {
         self.node
             .clone()
-            .map_err(|why| Cause::Unread(Missing::Node(why)))
+            .map_err(|why| Cause::unread("the node", &why))
     }
 
     pub(super) fn overdue_since(&self) -> Timestamp {
@@ -140,7 +140,7 @@ impl PodContext<'_> {
             (Finder::OfStorage(finding), Some(stored)) => finding(stored),
             (Finder::OfStorage(_), None) => match self.required_node()? {
                 None => Ok(Seen::Nowhere),
-                Some(_) => Err(Cause::Unread(Missing::Storage)),
+                Some(_) => Err(Cause::storage_unread()),
             },
         }
     }
@@ -156,12 +156,10 @@ impl PodContext<'_> {
         let mut causes = STORAGE_RULES
             .iter()
             .filter_map(|rule| self.ask(rule, stored.as_ref()).err());
-        let cause = causes.next().unwrap_or_else(|| {
-            stored
-                .as_ref()
-                .map_or(Cause::Unread(Missing::Storage), stuck)
-        });
-        if matches!(cause, Cause::Unread(_)) {
+        let cause = causes
+            .next()
+            .unwrap_or_else(|| stored.as_ref().map_or_else(Cause::storage_unread, stuck));
+        if matches!(cause, Cause::Unread { .. }) {
             return Reason::new(cause);
         }
         let mut asks = Vec::new();
@@ -294,7 +292,9 @@ impl PodContext<'_> {
                 let asks_for_facts = rule.gives.contains(&ReasonCode::FactsUnread);
                 let (holds, seen) = match finding {
                     Ok(seen) => (Some(false), seen.to_string()),
-                    Err(cause @ Cause::Unread(_)) if !asks_for_facts => (None, cause.to_string()),
+                    Err(cause @ Cause::Unread { .. }) if !asks_for_facts => {
+                        (None, cause.to_string())
+                    }
                     Err(_) if is_first => (Some(true), decided.to_string()),
                     Err(cause) => (Some(true), cause.to_string()),
                 };

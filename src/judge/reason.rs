@@ -177,8 +177,8 @@ pub enum Cause {
     #[display("{}", of_leaf(_0))]
     Leaf(Leaf),
     /// A fact that a rule needs could not be read.
-    #[display("{}", unread_facts(&_0.to_string()))]
-    Unread(Missing),
+    #[display("{}", unread_facts(&format!("{what}: {why}")))]
+    Unread { what: &'static str, why: Unread },
     /// The node has been NotReady for this time, which is less than the threshold; `None` if the node
     /// does not say since when.
     #[display("{}", not_ready_for(*time, *threshold))]
@@ -364,27 +364,6 @@ pub enum NoTie {
     Unverified,
 }
 
-/// A fact that a rule needs and that could not be read. Its `Display` is a phrase with the cause.
-#[derive(Debug, Clone, PartialEq, Eq, Display)]
-pub enum Missing {
-    #[display("the node: {_0}")]
-    Node(Unread),
-    #[display("the namespace: {_0}")]
-    Namespace(Unread),
-    /// The node's own lease.
-    #[display("the node's lease: {_0}")]
-    Lease(Unread),
-    /// The other Leases.
-    #[display("the Leases that may name the node or its pods: {_0}")]
-    OtherLeases(Unread),
-    /// Gathering did not come to the storage.
-    #[display("its storage was not read")]
-    Storage,
-    /// Whether anything attaches the pod's disk.
-    #[display("whether anything attaches its disk: {_0}")]
-    Attachment(Unread),
-}
-
 /// Something to remember once the pod is reaped. Its `Display` is a phrase.
 #[derive(Debug, Clone, PartialEq, Display)]
 pub enum Note {
@@ -426,22 +405,12 @@ pub enum SharedDisk {
         volume: String,
         kind: &'static str,
     },
-    /// The CSI driver of the volume's disk attaches nothing.
+    /// The CSI driver of the volume's disk attaches nothing, or the attacher set no finalizer at its attachment.
     #[display(
-        "volume {volume} of PVC {pvc} needs no attachment (driver {driver}), so {}",
+        "nothing makes the storage of volume {volume} of PVC {pvc} let go of the node (driver {driver} needs no attachment, or set no finalizer at it), so {}",
         KEEPS_NOBODY_OUT
     )]
-    Unattached {
-        pvc: String,
-        volume: String,
-        driver: String,
-    },
-    /// The volume's disk is attached, but the attacher set no finalizer.
-    #[display(
-        "nothing makes the storage of volume {volume} of PVC {pvc} let go of the node: its VolumeAttachment has no finalizer of the attacher (driver {driver}), so {}",
-        KEEPS_NOBODY_OUT
-    )]
-    NotLetGo {
+    NotDetached {
         pvc: String,
         volume: String,
         driver: String,
@@ -494,6 +463,17 @@ impl Reason {
 }
 
 impl Cause {
+    /// Returns the cause for which a rule keeps a pod that lacks a fact.
+    pub(super) fn unread(what: &'static str, why: &Unread) -> Self {
+        let why = why.clone();
+        Self::Unread { what, why }
+    }
+
+    /// Returns the cause if gathering did not come to the storage.
+    pub(super) fn storage_unread() -> Self {
+        Self::unread("its storage", &Unread("it was not looked up".to_owned()))
+    }
+
     /// Returns the code of the reason that the cause gives.
     pub fn code(&self) -> ReasonCode {
         match self {
@@ -510,7 +490,7 @@ impl Cause {
                 LeafKind::Edge => ReasonCode::EdgeNode,
                 LeafKind::Selected => ReasonCode::LeafNode,
             },
-            Self::Unread(_) => ReasonCode::FactsUnread,
+            Self::Unread { .. } => ReasonCode::FactsUnread,
             Self::NodeJustFailed { .. } => ReasonCode::NodeJustFailed,
             Self::Alive { .. } => ReasonCode::KubeletAlive,
             Self::EtcdMember(_) => ReasonCode::EtcdMember,

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use super::{
     Policy,
     context::{PodContext, Stored},
-    reason::{Cause, Missing, NoTie, Note, ReasonCode as Code, Seen},
+    reason::{Cause, NoTie, Note, ReasonCode as Code, Seen},
     same_kind,
     storage::{given_up_until, waits_with_a_path},
     tie::Tie,
@@ -174,13 +174,13 @@ fn facts_unread<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
         return Ok(Seen::AllRead);
     };
     if let Err(unread) = &case.pod.in_namespace {
-        return Err(Cause::Unread(Missing::Namespace(unread.clone())));
+        return Err(Cause::unread("the namespace", unread));
     }
     match &node.unread_lease {
         // The lease shows whether the kubelet is silent. A kubelet that reports Ready=False is
         // not silent, so no lease is needed to know that it lives.
         Some(unread) if matches!(node.ready, Ready::Unknown | Ready::Absent) => {
-            Err(Cause::Unread(Missing::Lease(unread.clone())))
+            Err(Cause::unread("the node's lease", unread))
         }
         _ => Ok(Seen::AllRead),
     }
@@ -253,7 +253,8 @@ fn kubelet_alive<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     }
     match node.unread() {
         Some(why) if node.ready != Ready::True => {
-            Err(Cause::Unread(Missing::OtherLeases(why.clone())))
+            let what = "the Leases that may name the node or its pods";
+            Err(Cause::unread(what, why))
         }
         _ => Ok(Seen::LastHeard {
             heard: node.last_heard(),
@@ -358,7 +359,7 @@ fn shared_disk<'a>(case: &'a Stored<'a>) -> Finding<'a> {
         Ok(None) => return Ok(Seen::NoSharedDisk),
         _ if case.unneeded().is_some() => return Ok(Seen::NoSecondWriter),
         Ok(Some(disk)) => Cause::SharedDisk(disk),
-        Err(why) => Cause::Unread(Missing::Attachment(why)),
+        Err(why) => Cause::unread("whether anything attaches its disk", &why),
     };
     match case.fenced() {
         Some(mark) => Ok(Seen::Fenced(mark)),

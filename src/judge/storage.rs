@@ -252,23 +252,17 @@ impl Stored<'_> {
             {
                 return Ok(Some(SharedDisk::Network { pvc, volume, kind }));
             }
-            if let Some(driver) = its.driver.clone().filter(|_| claim.not_let_go) {
-                return Ok(Some(SharedDisk::NotLetGo {
+            if let Some(driver) = its.driver.clone()
+                && (claim.not_let_go || claim.attaches == Some(Ok(false)))
+            {
+                return Ok(Some(SharedDisk::NotDetached {
                     pvc,
                     volume,
                     driver,
                 }));
             }
-            match (its.driver.clone(), &claim.attaches) {
-                (Some(driver), Some(Ok(false))) => {
-                    return Ok(Some(SharedDisk::Unattached {
-                        pvc,
-                        volume,
-                        driver,
-                    }));
-                }
-                (_, Some(Err(why))) => unread = Err(why.clone()),
-                _ => {}
+            if let Some(Err(why)) = &claim.attaches {
+                unread = Err(why.clone());
             }
         }
         let is_machine = |Owner { kind, name }: &&Owner| {
