@@ -25,7 +25,9 @@ macro_rules! codes {
         }
     ) => {
         $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize,
+        )]
         pub enum $name {
             $($(#[$doc])* #[serde(rename = $code)] $variant,)*
         }
@@ -47,19 +49,6 @@ macro_rules! codes {
                 match self {
                     $(Self::$variant => concat!($($means)?),)*
                 }
-            }
-        }
-
-        // Maps with codes as keys are written in this order, which is that of the code words.
-        impl Ord for $name {
-            fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-                self.as_str().cmp(other.as_str())
-            }
-        }
-
-        impl PartialOrd for $name {
-            fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-                Some(self.cmp(other))
             }
         }
 
