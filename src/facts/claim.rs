@@ -148,13 +148,8 @@ pub enum ClaimState {
     Unread(Unread),
     /// The PVC does not exist, so it pins nothing.
     Absent,
-    /// The PVC exists, but names no volume that exists: it is lost, or not bound.
-    WithoutVolume {
-        /// The missing volume, if the PVC names one.
-        missing: Option<String>,
-        /// The PVC's `status.phase`.
-        phase: Option<String>,
-    },
+    /// The PVC exists, but names no volume that exists: it is lost, or not bound. Says what is missing.
+    Lost(Unread),
     /// The PVC is bound to a volume that exists.
     Bound(VolumeFacts),
 }

@@ -12,7 +12,7 @@ use super::{
     Policy,
     context::{PodContext, Stored},
     reason::SharedDisk,
-    tie::{Doubt, Location, Owned, Tie, TieKind, Wanted},
+    tie::{Location, Owned, Tie, TieKind, Wanted},
 };
 use crate::{
     facts::{
@@ -72,14 +72,10 @@ impl Stored<'_> {
     /// is, and how its data ties the pod to the node, if it does.
     fn ties_to(&self, claim: &ClaimFacts) -> impl Iterator<Item = Tie> {
         let retained = is_retained(claim);
-        let volume = match &claim.read.state {
-            ClaimState::Bound(volume) => Some(&volume.name),
-            ClaimState::WithoutVolume { missing, .. } => missing.as_ref(),
-            ClaimState::Unread(_) | ClaimState::Absent => None,
-        };
+        let volume = claim.read.volume().map(|volume| volume.name.clone());
         let going = self.why_it_goes(claim);
         let data = self.tie_by_data(claim, going.as_ref());
-        let (pvc, volume) = (claim.named.name.clone(), volume.cloned());
+        let pvc = claim.named.name.clone();
         [going, data].into_iter().flatten().map(move |kind| Tie {
             pvc: pvc.clone(),
             volume: volume.clone(),
@@ -146,17 +142,10 @@ impl Stored<'_> {
     /// volume, or of a PVC that was given up.
     fn tie_by_data(&self, claim: &ClaimFacts, going: Option<&TieKind>) -> Option<TieKind> {
         let volume = match &claim.read.state {
-            ClaimState::Unread(why) => {
-                return Some(TieKind::Unverified(Doubt::Unread(why.clone())));
-            }
+            ClaimState::Unread(why) => return Some(TieKind::Unverified(why.clone())),
             _ if is_temporary(going) => return None,
             ClaimState::Absent => return None,
-            ClaimState::WithoutVolume { missing, phase } => {
-                return Some(TieKind::Unverified(match missing {
-                    Some(volume) => Doubt::VolumeGone(volume.clone()),
-                    None => Doubt::NoVolume(phase.clone()),
-                }));
-            }
+            ClaimState::Lost(why) => return Some(TieKind::Unverified(why.clone())),
             ClaimState::Bound(volume) => volume,
         };
         let VolumeFacts {
@@ -174,10 +163,10 @@ impl Stored<'_> {
             (Reach::Pinned, None) => Some(TieKind::Pinned(location())),
             (Reach::Confined, None) => Some(TieKind::Confined(location())),
             (Reach::Free, _) => None,
-            (Reach::Unverified(why), _) => Some(TieKind::Unverified(Doubt::Nodes {
-                volume: volume.name.clone(),
-                why,
-            })),
+            (Reach::Unverified(why), _) => Some(TieKind::Unverified(Unread(format!(
+                "it is unknown whether another node reaches its volume {}: {why}",
+                volume.name
+            )))),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::{
 pub struct Tie {
     /// The PVC's name.
     pub pvc: String,
-    /// The name of the volume that the PVC names, if it does.
+    /// The name of the volume that the PVC is bound to, if it is.
     pub volume: Option<String>,
     /// True if the volume stays when the PVC is deleted, by its reclaim policy `Retain`.
     pub retained: bool,
@@ -35,7 +35,7 @@ pub enum TieKind {
     /// dead node.
     Confined(Location),
     /// It could not be verified that the PVC does not tie the pod to the node.
-    Unverified(Doubt),
+    Unverified(Unread),
     /// The PVC would go with the pod, and may be wanted again.
     Goes(Wanted),
     /// Somebody gave the PVC up by deleting it after the node failed. The pod may be deleted `from`
@@ -59,24 +59,6 @@ pub struct Location {
     pub storage: Place,
     /// `spec.nodeAffinity.required`.
     pub affinity: Vec<AffinityTerm>,
-}
-
-/// Why it is unverified whether a PVC ties its pod to the node. Its `Display` is a phrase about the
-/// PVC.
-#[derive(Debug, Clone, PartialEq, Eq, Display)]
-pub enum Doubt {
-    /// The PVC or its volume could not be read.
-    #[display("{_0}")]
-    Unread(Unread),
-    /// The PVC names no volume. Holds its phase.
-    #[display("it names no volume (phase {})", _0.as_ref().map_or("not set".to_owned(), |it| Foreign::<60>::from(it.as_str()).to_string()))]
-    NoVolume(Option<String>),
-    /// The PVC names this volume, which does not exist.
-    #[display("its volume {_0} does not exist")]
-    VolumeGone(String),
-    /// It is unknown which nodes reach the volume.
-    #[display("it is unknown whether another node reaches its volume {volume}: {why}")]
-    Nodes { volume: String, why: Unread },
 }
 
 /// Why a PVC that goes with its pod may be wanted. Its `Display` is a phrase about the PVC.
@@ -200,7 +182,7 @@ impl fmt::Display for Tie {
                     write!(f, "is a directory that other nodes may share ({directory})")
                 }
             }
-            TieKind::Unverified(doubt) => write!(f, "PVC {pvc}: {doubt}"),
+            TieKind::Unverified(why) => write!(f, "PVC {pvc}: {why}"),
             TieKind::Goes(wanted) => write!(f, "PVC {pvc}: {wanted}"),
             TieKind::GivenUp { .. } => write!(
                 f,

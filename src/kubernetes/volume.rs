@@ -14,7 +14,7 @@ use crate::{
         Sharing, Uid, Unread, VolumeFacts,
     },
     selector::{NodeSelectors, is_name},
-    words::name,
+    words::{Foreign, name},
 };
 
 /// The access mode of a volume that one pod at a time uses.
@@ -210,10 +210,13 @@ impl RawClaim {
                     Err(why) => ClaimState::Unread(Unread(why)),
                 }
             }
-            Ok(_) => ClaimState::WithoutVolume {
-                missing,
-                phase: given(status.phase),
-            },
+            Ok(_) => ClaimState::Lost(Unread(match missing {
+                Some(volume) => format!("its volume {volume} does not exist"),
+                None => format!(
+                    "it names no volume (phase {})",
+                    Foreign::<60>::from(status.phase)
+                ),
+            })),
         };
         ClaimRead {
             uid: metadata.uid,
