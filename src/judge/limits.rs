@@ -234,14 +234,14 @@ impl Plan {
             let no_room = || needs_room.then(|| no_room(facts, &it.pod))?;
             plan.limit_of(node).cloned().or_else(no_room)
         };
-        let (mut taken, most) = (0, limits.max_deletes.unwrap_or(usize::MAX));
+        let (mut taken, most) = (0, limits.max_deletes);
         for judged in pods
             .iter_mut()
             .filter(|judged| judged.reason.verdict() == Verdict::Reap)
         {
             judged.limit = limit_of(judged);
             if judged.limit.is_none() {
-                judged.limit = (taken >= most).then_some(Limit::OverCap(most));
+                judged.limit = (most > 0 && taken >= most).then_some(Limit::OverCap(most));
                 taken += 1;
             }
         }
@@ -346,10 +346,10 @@ fn limit_of_run(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
 
 /// Returns the limit of each node that failed together with others, by its name: more than `most` real nodes whose kubelets
 /// fell silent lie in one window of [`TOGETHER`]. A node that could not be read may be in every window.
-fn failed_together(facts: &ClusterFacts, most: Option<usize>) -> BTreeMap<String, Limit> {
-    let Some(most) = most else {
+fn failed_together(facts: &ClusterFacts, most: usize) -> BTreeMap<String, Limit> {
+    if most == 0 {
         return BTreeMap::new();
-    };
+    }
     let silent = facts
         .known_nodes()
         .filter(|node| node.ready == Ready::Unknown && node.leaf.is_none())

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use jiff::SignedDuration;
 use serde::{Serialize, Serializer};
 
@@ -41,25 +41,19 @@ pub struct Policy {
 #[command(next_help_heading = "Limits and safety")]
 pub struct Limits {
     /// Maximum number of pods to delete in one run, the longest overdue first; 0 means no limit
-    // With the full path `std::option::Option`, clap takes `None` for a value of the option, not
-    // for its absence.
-    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_count)]
-    #[serde(serialize_with = "or_zero")]
-    #[cfg_attr(test, schemars(with = "usize"))]
-    pub max_deletes: std::option::Option<usize>,
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub max_deletes: usize,
 
     /// Mass-outage breaker. Delete nothing if more than 2 nodes are NotReady and make up at least this
     /// percentage of all nodes or of the workers. If only one zone reaches the percentage, only its pods
     /// wait. 100 turns the breaker off: only if you have SEEN the nodes off
-    #[arg(long, value_name = "1-100", default_value_t = 55, value_parser = parse_percent)]
+    #[arg(long, value_name = "1-100", default_value_t = 55, value_parser = value_parser!(u8).range(1..=100))]
     pub max_not_ready_percent: u8,
 
     /// Delete no pods of nodes that failed together: of more nodes than this, whose kubelets fell silent within two
     /// minutes. The machines can run. Confirm those that you found off. 0 means no limit
-    #[arg(long, value_name = "N", default_value = "2", value_parser = parse_count)]
-    #[serde(serialize_with = "or_zero")]
-    #[cfg_attr(test, schemars(with = "usize"))]
-    pub max_failed_together: std::option::Option<usize>,
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub max_failed_together: usize,
 }
 
 fn in_seconds<S: Serializer>(span: &SignedDuration, to: S) -> Result<S::Ok, S::Error> {
@@ -81,24 +75,17 @@ pub fn same_kind(one: &str, other: &str) -> bool {
 }
 
 /// Parses a duration such as `10m` or `1h 30m`.
-pub fn span(text: &str) -> Result<Duration, String> {
+pub fn span(text: &str) -> Result<Duration, &'static str> {
     let trimmed = text.trim();
-    let why = if trimmed.contains('M') {
-        // humantime reads M as months of 30.44 days. Here M is a typing error for m.
-        "M would be months"
-    } else if trimmed.ends_with(|letter: char| letter.is_ascii_digit()) {
-        "a bare number has no unit"
-    } else if let Ok(span) = humantime::parse_duration(trimmed) {
-        return Ok(span);
-    } else {
-        "it is not a duration"
-    };
-    Err(format!(
-        "{why}; write it with a unit, such as 10m or 1h 30m"
-    ))
+    // humantime reads M as months of 30.44 days, which is a typing error for m. It takes 0 without a unit.
+    let is_odd = trimmed.contains('M') || trimmed.ends_with(|it: char| it.is_ascii_digit());
+    humantime::parse_duration(trimmed)
+        .ok()
+        .filter(|_| !is_odd)
+        .ok_or("write it with a unit, such as 10m or 1h 30m; M would be months")
 }
 
-fn parse_threshold(text: &str) -> Result<SignedDuration, String> {
+fn parse_threshold(text: &str) -> Result<SignedDuration, &'static str> {
     let span = span(text)?;
     Ok(SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX))
 }
@@ -159,25 +146,4 @@ pub fn kind(text: &str) -> Result<String, String> {
         )),
         None => Ok(kind.to_owned()),
     }
-}
-
-#[expect(clippy::ref_option, reason = "serde passes the field so")]
-fn or_zero<S: Serializer>(most: &Option<usize>, to: S) -> Result<S::Ok, S::Error> {
-    most.unwrap_or(0).serialize(to)
-}
-
-fn parse_count(text: &str) -> Result<Option<usize>, &'static str> {
-    let count = text
-        .trim()
-        .parse::<usize>()
-        .map_err(|_| "write a whole number such as 50; 0 is no limit")?;
-    Ok((count > 0).then_some(count))
-}
-
-fn parse_percent(text: &str) -> Result<u8, &'static str> {
-    text.trim()
-        .parse()
-        .ok()
-        .filter(|percent| (1..=100).contains(percent))
-        .ok_or("write a whole number from 1 to 100, such as 55")
 }

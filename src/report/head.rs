@@ -656,7 +656,7 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             survey.settings.limits.max_not_ready_percent,
             if survey.hold.is_some() { "" } else { " of a zone" },
             if survey.limits.iter().any(|limit| limit.code() == ReasonCode::FailedTogether) {
-                let most = survey.settings.limits.max_failed_together.unwrap_or_default();
+                let most = survey.settings.limits.max_failed_together;
                 format!("once at most {most} nodes that failed together are NotReady, a run deletes on these, even if they run")
             } else {
                 "a run deletes, even on machines that run".to_owned()
@@ -664,7 +664,7 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         ),
         Limit::FailedTogether { .. } => format!(
             "Nothing yet; {due}. A run deletes on the nodes that you confirm off, and, once at most {} of them are NotReady, on these, even if they run.",
-            survey.settings.limits.max_failed_together.unwrap_or_default()
+            survey.settings.limits.max_failed_together
         ),
         Limit::NoRoom(_) => format!("Once a node has room, a run deletes; {due}."),
         Limit::Unread(_) | Limit::OverCap(_) => "The next run looks again.".to_owned(),

@@ -295,7 +295,8 @@ fn foot(survey: &Survey<'_>) -> Section {
     };
     let kinds = joined(&settings.policy.manual_owner_kinds, ",");
     let kept = prefixed(" · --manual-owner-kind=", kinds);
-    let most = prefixed(" · --max-deletes=", settings.limits.max_deletes);
+    let cap = Some(settings.limits.max_deletes).filter(|most| *most > 0);
+    let most = prefixed(" · --max-deletes=", cap);
     let text = format!(
         "pod-reaper {} · stuck after {} · {}{kept}{most}{guard} · why: pod-reaper explain POD{also}",
         env!("CARGO_PKG_VERSION"),
