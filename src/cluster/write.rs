@@ -6,7 +6,7 @@
 //! said `reap` of this pod by a reading of its node a moment ago. [`delete`] also makes dry runs: the one
 //! before a Job's pod is set to `Failed`, and the guard's probe, which needs no permit.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use http::Method;
 use jiff::Timestamp;
@@ -51,8 +51,8 @@ pub struct Permit {
     path: String,
     uid: Uid,
     resource_version: ResourceVersion,
-    /// What let the pod pass because nothing wants it or its PVCs again.
-    unneeded: BTreeSet<Unneeded>,
+    /// Why nothing wants the pod again.
+    unneeded: Option<Unneeded>,
     /// The moment of the node's reading, by the API server's clock.
     now: Timestamp,
     /// The moment before the node was read, by our own clock.
@@ -101,9 +101,9 @@ impl NodeAgain {
 }
 
 impl Permit {
-    /// Returns what let the pod pass because nothing wants it or its PVCs again. It must still be so.
-    pub fn unneeded(&self) -> &BTreeSet<Unneeded> {
-        &self.unneeded
+    /// Returns why nothing wants the pod again. It must still be so.
+    pub fn unneeded(&self) -> Option<Unneeded> {
+        self.unneeded
     }
 }
 

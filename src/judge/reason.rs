@@ -2,7 +2,7 @@
 //! of which `docs/decisions.md` is generated; then what a rule saw, as data, each variant below its
 //! sentence. `sentence.rs` has the parts of sentences that need more than a line.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use derive_more::Display;
 use itertools::Itertools as _;
@@ -241,11 +241,10 @@ pub enum Cause {
         "Whether --manual-owner-kind names the kind of one of its owners is not known: {_0}."
     )]
     TooManyOwners(Unread),
-    /// No rule keeps the pod. The facts by which nothing wants it or its PVCs again must still be true
-    /// when it is deleted.
+    /// No rule keeps the pod. If nothing wants it again, that must still be true when it is deleted.
     #[display("It is stuck Terminating on a NotReady node, and no rule keeps it.")]
     Stuck {
-        unneeded: BTreeSet<Unneeded>,
+        unneeded: Option<Unneeded>,
         notes: Vec<Note>,
     },
 }

@@ -421,19 +421,11 @@ pub(super) fn stuck(case: &Stored<'_>) -> Cause {
     let of_claims = case
         .ties()
         .iter()
-        .filter(|tie| tie.is_noted())
+        .filter(|tie| !tie.keeps())
         .cloned()
         .map(Note::Claim);
-    let has_disk = case.disk_of_several() != Ok(None);
-    let depends = has_disk || waits_with_a_path(pod);
-    let of_pod = case.unneeded().filter(|_| depends);
     Cause::Stuck {
-        unneeded: case
-            .ties()
-            .iter()
-            .filter_map(Tie::unneeded)
-            .chain(of_pod)
-            .collect(),
+        unneeded: case.unneeded(),
         notes: of_claims.chain(paths_stay).chain(bound).collect(),
     }
 }

@@ -99,14 +99,14 @@ impl Stored<'_> {
         if !claim.owned && claim.read.deletion.is_none() {
             return None;
         }
-        if let Some(why @ Unneeded::Namespace) = unneeded {
-            return Some(TieKind::Unwanted(why));
+        if unneeded == Some(Unneeded::Namespace) {
+            return Some(TieKind::Unwanted);
         }
         if let Some(from) = self.given_up_from(claim) {
             return Some(TieKind::GivenUp { from });
         }
         Some(match (claim.read.deletion, unneeded) {
-            (None, Some(why)) => TieKind::Unwanted(why),
+            (None, Some(_)) => TieKind::Unwanted,
             _ if is_retained(claim) => TieKind::Retained,
             (Some(at), _) if claim.read.finalizers.is_empty() => TieKind::Goes(Wanted::Deleted(at)),
             (Some(at), _) => TieKind::Goes(Wanted::DeletedAndHeld {
@@ -156,10 +156,10 @@ impl Stored<'_> {
             affinity: affinity.clone(),
         };
         match (volume_reach(claim, volume, self.node), self.unneeded()) {
-            (Reach::Pinned | Reach::Confined, Some(why)) => Some(TieKind::Unneeded {
-                why,
-                goes: claim.owned || claim.read.deletion.is_some(),
-            }),
+            // What becomes of a PVC that goes with the pod is said by its other tie.
+            (Reach::Pinned | Reach::Confined, Some(why)) => {
+                going.is_none().then_some(TieKind::Unneeded(why))
+            }
             (Reach::Pinned, None) => Some(TieKind::Pinned(location())),
             (Reach::Confined, None) => Some(TieKind::Confined(location())),
             (Reach::Free, _) => None,

@@ -44,12 +44,11 @@ pub enum TieKind {
     /// The PVC belongs to the pod's own generic ephemeral volume.
     Ephemeral,
     /// The PVC goes with the pod, and nothing wants it again.
-    Unwanted(Unneeded),
+    Unwanted,
     /// The PVC is deleted with the pod, but its volume stays.
     Retained,
-    /// No other node reaches the volume, but nothing wants the pod again. `goes` says whether the PVC
-    /// is deleted with the pod, or being deleted.
-    Unneeded { why: Unneeded, goes: bool },
+    /// No other node reaches the volume, but nothing wants the pod again.
+    Unneeded(Unneeded),
 }
 
 /// Where the data of a volume is that no other node is known to reach.
@@ -133,19 +132,6 @@ impl Tie {
             _ => None,
         }
     }
-
-    /// Returns why nothing wants the pod or the PVC again, if the pod passes a rule by that.
-    pub fn unneeded(&self) -> Option<Unneeded> {
-        match self.kind {
-            TieKind::Unwanted(why) | TieKind::Unneeded { why, .. } => Some(why),
-            _ => None,
-        }
-    }
-
-    /// Reports whether the tie is worth a note once the pod is reaped.
-    pub(super) fn is_noted(&self) -> bool {
-        !self.keeps() && !matches!(self.kind, TieKind::Unneeded { goes: true, .. })
-    }
 }
 
 /// A phrase: what keeps the pod, or what to remember once it is reaped.
@@ -192,18 +178,15 @@ impl fmt::Display for Tie {
                 f,
                 "PVC {pvc} belongs to the pod alone and is deleted with it, {data}"
             ),
-            TieKind::Unwanted(_) => write!(
+            TieKind::Unwanted => write!(
                 f,
                 "PVC {pvc} is deleted with the pod, and nothing wants it again, {data}"
             ),
             TieKind::Retained => write!(f, "PVC {pvc} is deleted with its last pod, {data}"),
-            TieKind::Unneeded {
-                why: Unneeded::Namespace,
-                ..
-            } => write!(f, "PVC {pvc} is deleted with its namespace"),
-            TieKind::Unneeded {
-                why: Unneeded::Set, ..
-            } => write!(
+            TieKind::Unneeded(Unneeded::Namespace) => {
+                write!(f, "PVC {pvc} is deleted with its namespace")
+            }
+            TieKind::Unneeded(Unneeded::Set) => write!(
                 f,
                 "PVC {pvc} stays, with its data on volume {volume}: no StatefulSet wants the pod again"
             ),

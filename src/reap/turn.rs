@@ -245,10 +245,13 @@ impl Turn<'_> {
                     Outcome::NodeChanged(reason.to_string())
                 }
             })?;
-        for &why in permit.unneeded() {
-            self.check_unneeded(pod, why).await?;
+        let unneeded = permit.unneeded();
+        if unneeded == Some(Unneeded::Set)
+            && let Some(set) = pod.stateful_set()
+        {
+            self.check_set(pod, set).await?;
         }
-        self.check_namespace()?;
+        self.check_namespace(unneeded == Some(Unneeded::Namespace))?;
         Ok(permit)
     }
 
@@ -288,45 +291,28 @@ impl Turn<'_> {
         Some((holders, leases.transpose()?))
     }
 
-    /// Looks again at the object that showed, by `why`, that nothing wants the pod or its PVCs. `Err` is
-    /// the pod's outcome if something wants them now, or if the object could not be read.
-    async fn check_unneeded(&self, pod: &PodFacts, why: Unneeded) -> Result<(), Outcome> {
-        let cluster = self.run.cluster;
-        let (is_wanted, how) = match why {
-            Unneeded::Namespace => {
-                // All namespaces were read again before the first delete. The API server takes no deletion of a
-                // namespace back.
-                let is_wanted = namespace(&self.run.namespaces, &pod.namespace)
-                    .map(|it| !it.deleted)
-                    .map_err(|unread| unread.to_string());
-                (is_wanted, "Its namespace is not being deleted any more.")
-            }
-            Unneeded::Set => {
-                let Some(name) = pod.stateful_set() else {
-                    let how = "It belongs to no StatefulSet any more.";
-                    return Err(Outcome::Changed(how.to_owned()));
-                };
-                let is_wanted = cluster
-                    .find::<RawStatefulSet>(&pod.namespace, name)
-                    .await
-                    .map(|found| found.is_some_and(|set| set.wants(&pod.name)))
-                    .map_err(|failure| failure.to_string());
-                (is_wanted, "A StatefulSet now wants the pod again.")
-            }
-        };
-        match is_wanted {
-            Ok(false) => Ok(()),
-            Ok(true) => Err(Outcome::Changed(how.to_owned())),
+    /// Reads again the `StatefulSet` that showed that nothing wants the pod. `Err` is the pod's outcome if it wants the pod
+    /// now, or could not be read.
+    async fn check_set(&self, pod: &PodFacts, set: &str) -> Result<(), Outcome> {
+        let read = self.run.cluster.find::<RawStatefulSet>(&pod.namespace, set);
+        match read.await {
+            Ok(Some(set)) if set.wants(&pod.name) => Err(Outcome::Changed(
+                "A StatefulSet now wants the pod again.".to_owned(),
+            )),
+            Ok(_) => Ok(()),
             Err(failure) => Err(Outcome::failed(&format_args!(
-                "whether something wants it or its PVCs could not be read again: {failure}"
+                "whether a StatefulSet wants it could not be read again: {failure}"
             ))),
         }
     }
 
-    /// Returns `Err` with the pod's outcome if the pod's namespace is now opted out, or is not
-    /// known.
-    fn check_namespace(&self) -> Result<(), Outcome> {
+    /// Returns `Err` with the pod's outcome if the pod's namespace is now opted out, or not known, or not `is_deleted` as it
+    /// was. All namespaces were read again before the first delete.
+    fn check_namespace(&self, is_deleted: bool) -> Result<(), Outcome> {
         match namespace(&self.run.namespaces, &self.judged.pod.namespace) {
+            Ok(NamespaceFacts { deleted: false, .. }) if is_deleted => Err(Outcome::Changed(
+                "Its namespace is not being deleted any more.".to_owned(),
+            )),
             Ok(NamespaceFacts {
                 opted_out: Some(skip),
                 ..
