@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Evaluation, Policy,
-    reason::{Cause, GraceCut, Reason, ReasonCode, Seen, Verdict},
+    reason::{Cause, Reason, ReasonCode, Seen, Verdict},
     rules::{
         Finder, Finding, LIFE_RULES, NODE_RULES, PASSED_ALL, Rule, STORAGE_RULES, rules, stuck,
     },
@@ -84,15 +84,6 @@ impl<'a> PodContext<'a> {
         self.pod.overdue_since(self.known(), self.now, self.policy)
     }
 
-    pub(super) fn grace_cut_short(&self) -> Option<GraceCut> {
-        let (since, deadline) = (self.overdue_since(), self.pod.deletion_deadline());
-        let requested = self.pod.deletion_requested().filter(|_| since < deadline)?;
-        Some(GraceCut {
-            grace: deadline.duration_since(requested),
-            heard_for: since.duration_since(requested),
-        })
-    }
-
     pub(super) fn known(&self) -> Option<&'a NodeFacts> {
         self.node.as_ref().ok().copied().flatten()
     }
@@ -120,17 +111,8 @@ impl Stored<'_> {
 impl PodContext<'_> {
     /// Judges the pod: the first rule that keeps it decides. Storage that was not read keeps the pod.
     pub fn decide(&self, storage: Option<&Storage>) -> Reason {
-        if let Some(cause) = self.first(NODE_RULES) {
-            return Reason::new(cause);
-        }
-        let reason = match self.first(LIFE_RULES) {
-            Some(cause) => Reason::new(cause),
-            None => self.decide_by_storage(storage),
-        };
-        Reason {
-            grace_cut: self.stuck_by_the_cut(reason.code()),
-            ..reason
-        }
+        let cause = self.first(NODE_RULES).or_else(|| self.first(LIFE_RULES));
+        cause.map_or_else(|| self.decide_by_storage(storage), Reason::new)
     }
 
     /// Returns the answer of a rule. Without a node, a rule about storage has nothing to ask about.
@@ -175,19 +157,6 @@ impl PodContext<'_> {
             asks,
             ties: stored.as_ref().map_or(Vec::new(), |it| it.ties().to_vec()),
             ..Reason::new(cause)
-        }
-    }
-
-    /// Returns the cut of the grace period, if the pod is stuck only because of it. `code` is the reason that decides.
-    fn stuck_by_the_cut(&self, code: ReasonCode) -> Option<GraceCut> {
-        let threshold = self.policy.reap_older_than;
-        let is_stuck = |since| self.clock.duration_since(since) >= threshold;
-        let depends = !is_stuck(self.pod.deletion_deadline()) && is_stuck(self.overdue_since());
-        // If the reason is `facts-unread`, the unread fact matters more.
-        if depends && code != ReasonCode::FactsUnread {
-            self.grace_cut_short()
-        } else {
-            None
         }
     }
 

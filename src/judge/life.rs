@@ -94,22 +94,14 @@ impl PodFacts {
         now: Timestamp,
         policy: &Policy,
     ) -> Timestamp {
-        node.filter(|node| node.lists_leases.is_ok())
-            .and_then(|node| self.grace_cut_at(node, now, policy))
-            .unwrap_or(self.deletion_deadline())
-    }
-
-    /// Returns the moment at which the grace period is cut short, as far as the heartbeats were
-    /// read; `None` if it is not cut short.
-    pub(super) fn grace_cut_at(
-        &self,
-        node: &NodeFacts,
-        now: Timestamp,
-        policy: &Policy,
-    ) -> Option<Timestamp> {
-        let silent = node.silent_since(now, policy)?;
-        let cut = silent.max(self.deletion_requested()?);
-        Some(cut).filter(|cut| *cut < self.deletion_deadline())
+        let silent = node
+            .filter(|node| node.lists_leases.is_ok())
+            .and_then(|node| node.silent_since(now, policy));
+        let deadline = self.deletion_deadline();
+        match (silent, self.deletion_requested()) {
+            (Some(silent), Some(requested)) => silent.max(requested).min(deadline),
+            _ => deadline,
+        }
     }
 }
 

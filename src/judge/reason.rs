@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     sentence::{
         KEEPS_NOBODY_OUT, containers_run, deleted, kubelet_reports, last_heartbeat, none_of,
-        not_ready_for, of_leaf, of_the_cut, opted_out_until, owned_by, released, signs_of_life,
-        silent_from, stuck_later, unread_facts, without_node, writes_to,
+        not_ready_for, of_leaf, opted_out_until, owned_by, released, signs_of_life, stuck_later,
+        unread_facts, without_node, writes_to,
     },
     tie::Tie,
 };
@@ -127,7 +127,7 @@ impl ReasonCode {
 
 /// The reason of a pod's verdict. Its `Display` is the sentence.
 #[derive(Debug, Clone, PartialEq, Display)]
-#[display("{cause}{}", of_the_cut(*grace_cut))]
+#[display("{cause}")]
 pub struct Reason {
     /// What the rule that decides saw.
     pub cause: Cause,
@@ -136,8 +136,6 @@ pub struct Reason {
     pub asks: Vec<ReasonCode>,
     /// The ties between the pod and its PVCs; empty if a rule before those about PVCs decided.
     pub ties: Vec<Tie>,
-    /// The cut of the grace period, if the pod is stuck only because of it.
-    pub grace_cut: Option<GraceCut>,
 }
 
 /// The facts for which a rule keeps a pod, or for which none does.
@@ -159,19 +157,17 @@ pub enum Cause {
         "Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet."
     )]
     NodeReady,
-    /// The deletion was requested less than the threshold ago, on a node that cuts the grace period
-    /// short.
+    /// The deletion was requested less than the threshold ago.
     #[display("Its deletion was requested {} ago, and it is stuck {} after that at the earliest.", human_duration(*ago), human_duration(*threshold))]
     RequestedLately {
         ago: SignedDuration,
         threshold: SignedDuration,
     },
     /// The pod is overdue by less than the threshold. The time is negative within the grace period.
-    #[display("{}{}", stuck_later(*overdue, *threshold), of_the_cut(*grace_cut))]
+    #[display("{}", stuck_later(*overdue, *threshold))]
     NotOverdue {
         overdue: SignedDuration,
         threshold: SignedDuration,
-        grace_cut: Option<GraceCut>,
     },
     /// The node is a leaf node.
     #[display("{}", of_leaf(_0))]
@@ -298,11 +294,10 @@ pub enum Seen<'a> {
         threshold: SignedDuration,
     },
     /// The pod is overdue for long enough.
-    #[display("It is {} overdue; --reap-older-than is {}.{}", human_duration(*overdue), human_duration(*threshold), of_the_cut(*grace_cut))]
+    #[display("It is {} overdue; --reap-older-than is {}.", human_duration(*overdue), human_duration(*threshold))]
     Overdue {
         overdue: SignedDuration,
         threshold: SignedDuration,
-        grace_cut: Option<GraceCut>,
     },
     /// The machine's last heartbeat, at `now` no sign of life.
     #[display("{}", last_heartbeat(*heard, *now))]
@@ -375,20 +370,6 @@ pub enum Note {
     /// The pod can start on its node alone.
     #[display("a leftover: its controller can start it again only on {_0}")]
     Bound(String),
-    /// The grace period is cut short.
-    #[display("its {_0}")]
-    GraceCut(GraceCut),
-}
-
-/// A grace period that ends early because the node is silent. Its `Display` is a phrase to follow
-/// "its".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
-#[display("grace period of {} is cut short: its node fell silent {}", human_duration(*grace), silent_from(*heard_for))]
-pub struct GraceCut {
-    /// The whole grace period.
-    pub grace: SignedDuration,
-    /// For how long after the request the machine was heard; zero if it was silent before.
-    pub heard_for: SignedDuration,
 }
 
 /// A disk to which two machines could write at once.
@@ -429,7 +410,6 @@ impl Reason {
             cause,
             asks: Vec::new(),
             ties: Vec::new(),
-            grace_cut: None,
         }
     }
 
@@ -450,14 +430,11 @@ impl Reason {
     }
 
     /// Lists the notes to remember once the pod is reaped; none if the pod is not to be reaped.
-    pub fn notes(&self) -> impl Iterator<Item = Note> {
-        let notes = match &self.cause {
-            Cause::Stuck { notes, .. } => &notes[..],
+    pub fn notes(&self) -> &[Note] {
+        match &self.cause {
+            Cause::Stuck { notes, .. } => notes,
             _ => &[],
-        };
-        let reaps = self.verdict() == Verdict::Reap;
-        let grace_cut = self.grace_cut.filter(|_| reaps).map(Note::GraceCut);
-        notes.iter().cloned().chain(grace_cut)
+        }
     }
 }
 

@@ -144,18 +144,8 @@ fn requested_lately<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     if ago >= threshold {
         return Ok(Seen::Requested { ago, threshold });
     }
-    let cut = case
-        .known()
-        .and_then(|node| pod.grace_cut_at(node, case.now, case.policy));
-    Err(if cut.is_some() && !ago.is_negative() {
-        Cause::RequestedLately { ago, threshold }
-    } else {
-        Cause::NotOverdue {
-            overdue: case.clock.duration_since(pod.deletion_deadline()),
-            threshold,
-            grace_cut: None,
-        }
-    })
+    let ago = ago.max(SignedDuration::ZERO);
+    Err(Cause::RequestedLately { ago, threshold })
 }
 
 fn leaf_node<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
@@ -218,20 +208,10 @@ fn node_just_failed<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
 fn not_overdue<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
     let threshold = case.policy.reap_older_than;
     let overdue = case.clock.duration_since(case.overdue_since());
-    let grace_cut = case.grace_cut_short();
     if overdue < threshold {
-        // A pod within its grace period has none that is cut short.
-        return Err(Cause::NotOverdue {
-            overdue,
-            threshold,
-            grace_cut,
-        });
+        return Err(Cause::NotOverdue { overdue, threshold });
     }
-    Ok(Seen::Overdue {
-        overdue,
-        threshold,
-        grace_cut,
-    })
+    Ok(Seen::Overdue { overdue, threshold })
 }
 
 fn kubelet_alive<'a>(case: &'a PodContext<'a>) -> Finding<'a> {

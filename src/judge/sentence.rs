@@ -3,10 +3,7 @@
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    reason::{GraceCut, NoTie},
-    tie::Tie,
-};
+use super::{reason::NoTie, tie::Tie};
 use crate::{
     facts::{
         AffinityTerm, ClaimFacts, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, Place, Read,
@@ -47,11 +44,6 @@ pub(super) fn of_leaf(leaf: &Leaf) -> String {
         }
     };
     format!("Its node {what} (seen: {marks}). {means}: the pod is probably still running.")
-}
-
-/// Says that the grace period is cut short, as a sentence to follow others; empty if it is not.
-pub(super) fn of_the_cut(cut: Option<GraceCut>) -> String {
-    cut.map_or_else(String::new, |cut| format!(" Its {cut}."))
 }
 
 /// Says that the pod may write to these paths; `None` if there are none.
@@ -163,16 +155,6 @@ pub(super) fn stuck_later(overdue: SignedDuration, threshold: SignedDuration) ->
     } else {
         let overdue = human_duration(overdue);
         format!("It is overdue by {overdue}, and stuck once it is overdue by {stuck}.")
-    }
-}
-
-/// Says since when the machine was silent, by how long it was heard after the deletion was requested.
-pub(super) fn silent_from(heard_for: SignedDuration) -> String {
-    if heard_for.is_zero() {
-        "before its deletion was requested".to_owned()
-    } else {
-        let after = human_duration(heard_for);
-        format!("{after} after its deletion was requested")
     }
 }
 

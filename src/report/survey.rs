@@ -957,7 +957,7 @@ fn note(judged: &Judged) -> Option<String> {
         .after_reap
         .iter()
         .map(|note| format!("{note:#} (its own note)"));
-    let notes = judged.reason.notes().map(|note| note.to_string());
+    let notes = judged.reason.notes().iter().map(ToString::to_string);
     joined(own.chain(notes), "; ")
 }
 
