@@ -148,7 +148,7 @@ impl PodContext<'_> {
         if cause.code().verdict() == Verdict::Manual {
             asks = iter::once(cause.clone())
                 .chain(causes)
-                .flat_map(|cause| cause.codes().collect_vec())
+                .map(|cause| cause.code())
                 .filter(|code| code.verdict() == Verdict::Manual)
                 .unique()
                 .collect();

@@ -12,7 +12,7 @@ use super::{
     sentence::{
         KEEPS_NOBODY_OUT, containers_run, deleted, kubelet_reports, last_heartbeat, none_of,
         not_ready_for, of_leaf, opted_out_until, owned_by, released, signs_of_life, stuck_later,
-        unread_facts, without_node, writes_to,
+        unread_facts, without_node,
     },
     tie::Tie,
 };
@@ -22,7 +22,7 @@ use crate::{
         ClaimFacts, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, OptOut, Owner, Quorum,
         Read, Ready, Skip, Unneeded, Unread,
     },
-    words::{Foreign, human_duration, joined, prefixed},
+    words::{Foreign, human_duration, joined},
 };
 
 codes! {
@@ -203,15 +203,12 @@ pub enum Cause {
     /// PVCs that may be wanted would go with the pod.
     #[display("A PVC that can be wanted would go with it: {}.", _0.iter().join("; "))]
     ClaimsGo(Vec<Tie>),
-    /// PVCs are on the node; the pod may also write to these paths of the node.
-    #[display("Its storage is on the dead node: {}.{}", ties.iter().join("; "), prefixed(" ", writes_to(paths)))]
-    Pinned { ties: Vec<Tie>, paths: Vec<Foreign> },
-    /// The pod may write to these paths of the node.
-    #[display("{}", writes_to(_0).unwrap_or_default())]
-    HostPath(Vec<Foreign>),
     /// No other node is known to reach the volumes of these PVCs.
     #[display("No other node is known to reach its storage: {}.", _0.iter().join("; "))]
-    Confined(Vec<Tie>),
+    Local(Vec<Tie>),
+    /// The pod may write to these paths of the node.
+    #[display("It can write to {} on the dead node, by a hostPath of its own: a replacement would start without what is there.", _0.iter().format(", "))]
+    HostPath(Vec<Foreign>),
     /// These PVCs were given up, and the pod waits until that time.
     #[display(
         "{} From {until:.0} on, a run deletes the pod, and the data goes with it. Until then, you can keep the data by setting the volume to Retain.",
@@ -323,6 +320,9 @@ pub enum Seen<'a> {
         none: NoTie,
         claims: &'a Read<Vec<ClaimFacts>>,
     },
+    /// No path of the node keeps the pod.
+    #[display("No directory of the node keeps it there.")]
+    NoPath,
     /// These PVCs were given up long enough ago.
     #[display("{}", deleted(_0))]
     GivenUp(Vec<Tie>),
@@ -349,9 +349,7 @@ pub enum NoTie {
     #[display("No PVC that can be wanted would go with it")]
     Goes,
     #[display("No PVC that could be read keeps it on the node")]
-    Pinned,
-    #[display("No PVC that could be read is confined to the node")]
-    Confined,
+    Local,
     #[display("No PVC was given up")]
     GivenUp,
     #[display("Each PVC was read")]
@@ -474,19 +472,11 @@ impl Cause {
             Self::ClaimsGo(_) | Self::Unverified(_) | Self::TooManyClaims(_) => {
                 ReasonCode::VolumeUnverified
             }
-            Self::Pinned { .. } | Self::Confined(_) => ReasonCode::LocalVolume,
+            Self::Local(_) => ReasonCode::LocalVolume,
             Self::HostPath(_) => ReasonCode::HostPath,
             Self::SharedDisk(_) => ReasonCode::SharedDisk,
             Self::OwnerKind(_) | Self::TooManyOwners(_) => ReasonCode::OwnerKind,
             Self::Stuck { .. } => ReasonCode::Stuck,
         }
-    }
-
-    /// Lists the codes of everything that the rule saw, the decisive one first.
-    pub(super) fn codes(&self) -> impl Iterator<Item = ReasonCode> {
-        let has_paths = matches!(self, Self::Pinned { paths, .. } if !paths.is_empty());
-        [self.code()]
-            .into_iter()
-            .chain(has_paths.then_some(ReasonCode::HostPath))
     }
 }

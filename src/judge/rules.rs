@@ -73,8 +73,8 @@ rules! {
     /// Most of them also need the storage. The reason names each of them that keeps the pod.
     STORAGE_RULES {
         VolumeUnverified, "Would a PVC that can be wanted go with it?" => OfStorage claim_goes;
-        LocalVolume | HostPath, "Is its data on the node?" => OfStorage data_on_node;
-        LocalVolume, "Is its storage out of reach of every other node?" => OfStorage volume_confined;
+        LocalVolume, "Is its storage out of reach of every other node?" => OfStorage local_volume;
+        HostPath, "Would its replacement miss a hostPath?" => OfStorage host_path;
         NotOverdue, "Was a PVC given up too recently?" => OfStorage given_up_lately;
         VolumeUnverified, "Is a PVC or its volume unverified?" => OfStorage volume_unverified;
         SharedDisk,
@@ -291,22 +291,17 @@ fn claim_goes<'a>(case: &'a Stored<'a>) -> Finding<'a> {
     })
 }
 
-fn data_on_node<'a>(case: &'a Stored<'a>) -> Finding<'a> {
-    let paths = case.paths_that_keep();
-    let pinned = by_ties(case, Tie::is_pinned, NoTie::Pinned, |ties| {
-        let paths = paths.to_vec();
-        Err(Cause::Pinned { ties, paths })
-    });
-    match pinned {
-        Ok(Seen::NoTie { .. }) if !paths.is_empty() => Err(Cause::HostPath(paths.to_vec())),
-        pinned => pinned,
-    }
+fn local_volume<'a>(case: &'a Stored<'a>) -> Finding<'a> {
+    by_ties(case, Tie::is_local, NoTie::Local, |ties| {
+        Err(Cause::Local(ties))
+    })
 }
 
-fn volume_confined<'a>(case: &'a Stored<'a>) -> Finding<'a> {
-    by_ties(case, Tie::is_confined, NoTie::Confined, |ties| {
-        Err(Cause::Confined(ties))
-    })
+fn host_path<'a>(case: &'a Stored<'a>) -> Finding<'a> {
+    match case.paths_that_keep() {
+        [] => Ok(Seen::NoPath),
+        paths => Err(Cause::HostPath(paths.to_vec())),
+    }
 }
 
 fn given_up_lately<'a>(case: &'a Stored<'a>) -> Finding<'a> {

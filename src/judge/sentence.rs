@@ -46,14 +46,6 @@ pub(super) fn of_leaf(leaf: &Leaf) -> String {
     format!("Its node {what} (seen: {marks}). {means}: the pod is probably still running.")
 }
 
-/// Says that the pod may write to these paths; `None` if there are none.
-pub(super) fn writes_to(paths: &[Foreign]) -> Option<String> {
-    let paths = joined(paths, ", ")?;
-    Some(format!(
-        "It can write to {paths} on the dead node, by a hostPath of its own: a replacement would start without what is there."
-    ))
-}
-
 /// Names the PVCs that were given up.
 pub(super) fn deleted(given_up: &[Tie]) -> String {
     let names = given_up.iter().map(|tie| match &tie.volume {

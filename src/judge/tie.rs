@@ -105,9 +105,9 @@ impl Tie {
         matches!(self.kind, TieKind::Pinned(_))
     }
 
-    /// Reports whether no other node reaches the volume, although it may be elsewhere.
-    pub fn is_confined(&self) -> bool {
-        matches!(self.kind, TieKind::Confined(_))
+    /// Reports whether no other node is known to reach the volume.
+    pub fn is_local(&self) -> bool {
+        matches!(self.kind, TieKind::Pinned(_) | TieKind::Confined(_))
     }
 
     /// Reports whether it is unverified where the data is.
@@ -122,7 +122,7 @@ impl Tie {
 
     /// Reports whether the tie keeps the pod, whatever the time.
     pub fn keeps(&self) -> bool {
-        self.is_pinned() || self.is_confined() || self.is_unverified() || self.goes()
+        self.is_local() || self.is_unverified() || self.goes()
     }
 
     /// Returns the time from which the pod may be deleted with a PVC that was given up.

@@ -1263,7 +1263,7 @@ fn no_run_is_promised_for_a_pod_that_will_need_you() {
     assert!(!db.contains("A run can delete it"), "{db}");
     let words = db.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        words.contains("From 03:04Z on: Its storage is on the dead node"),
+        words.contains("From 03:04Z on: No other node is known to reach its storage"),
         "{db}"
     );
 }

@@ -312,8 +312,7 @@ fn told(reason: &Reason, namespace: &str) -> String {
             let names = names(ties);
             format!("It is unverified whether its storage is on the dead node: {names}.")
         }
-        Cause::Pinned { ties, .. } => format!("Its storage is on the dead node: {}.", names(ties)),
-        Cause::Confined(ties) => {
+        Cause::Local(ties) => {
             let names = names(ties);
             format!("No other node is known to reach its storage: {names}.")
         }

@@ -79,7 +79,7 @@ async fn an_event_names_nothing_of_another_namespace() {
         Some(format!("{name}: {}\n", event["note"].as_str()?))
     });
     expect![[r"
-        local-0: Not force-deleted: it needs you. Its storage is on the dead node: local. See: pod-reaper explain tenant/local-0
+        local-0: Not force-deleted: it needs you. No other node is known to reach its storage: local. See: pod-reaper explain tenant/local-0
         vault-0: Not force-deleted: it needs you. The node's Ready is Unknown, but its machine is alive: Lease shop/acquisition, held by vault-0, was renewed 1s ago. The pod's containers most likely still run. See: pod-reaper explain shop/vault-0
         spy-0: Not force-deleted: it needs you. The node's Ready is Unknown, but its machine is alive: another Lease that its machine holds was renewed 1s ago. The pod's containers most likely still run. See: pod-reaper explain tenant/spy-0
     "]].assert_eq(&notes.collect::<String>());
