@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{reason::NoTie, tie::Tie};
 use crate::{
     facts::{
-        AffinityTerm, ClaimFacts, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, Place, Read,
-        SignBy, Skip,
+        AffinityTerm, ClaimFacts, Containers, Heartbeat, KubeletSays, Leaf, LeafKind, Read,
+        Requirement, SignBy, Skip,
     },
     words::{Foreign, human_duration, joined},
 };
@@ -55,52 +55,12 @@ pub(super) fn deleted(given_up: &[Tie]) -> String {
     format!("Deleted after the node failed: PVC {}.", names.format(", "))
 }
 
-/// Formats a directory of a node as a phrase.
-pub(super) fn of_directory(place: &Place) -> String {
-    match place {
-        Place::Local(path) => format!("local, at {path}"),
-        Place::HostPath(path) => format!("hostPath, at {path}"),
-        Place::StrictLocal | Place::Driver => String::new(),
-    }
-}
-
-/// The most requirements and values of an affinity that a sentence spells.
-const MAX_SPELLED: usize = 16;
-
-/// Formats terms as a phrase: "zone in (a, b) or zone in (c)". A long list ends with how many more there
-/// are.
-pub(super) fn spelled_terms(terms: &[AffinityTerm]) -> String {
-    let word = |text: &String| Foreign::<60>::from(text.as_str());
-    let term = |term: &AffinityTerm| {
-        let requirements = term.requirements.iter().map(|requirement| {
-            let [key, operator] = [&requirement.key, &requirement.operator].map(word);
-            let values = &requirement.values;
-            match &*operator {
-                "Exists" | "DoesNotExist" => format!("{key} {operator}"),
-                _ => format!(
-                    "{key} {operator} ({})",
-                    beginning(values.iter().map(|it| word(it).to_string()), ", ")
-                ),
-            }
-        });
-        let fields = term.fields.then(|| "a field of the node".to_owned());
-        beginning(requirements.chain(fields), " and ")
-    };
-    let spelled = terms.iter().map(term).filter(|term| !term.is_empty());
-    match beginning(spelled, " or ").as_str() {
-        "" => "what no node has".to_owned(),
-        terms => terms.to_owned(),
-    }
-}
-
-/// Joins the first of `words`, and says how many more there are.
-fn beginning(mut words: impl Iterator<Item = String>, between: &str) -> String {
-    let first = words.by_ref().take(MAX_SPELLED).collect_vec();
-    let more = match words.count() {
-        0 => None,
-        more => Some(format!("{more} more")),
-    };
-    first.into_iter().chain(more).join(between)
+/// Spells terms: "zone In a, b or zone In c".
+pub(super) fn spelled_terms(terms: &[AffinityTerm]) -> Foreign {
+    let requirement =
+        |it: &Requirement| format!("{} {} {}", it.key, it.operator, it.values.join(", "));
+    let term = |term: &AffinityTerm| term.requirements.iter().map(requirement).join(" and ");
+    Foreign::from(terms.iter().map(term).join(" or "))
 }
 
 /// Says whether the pod's containers run, as a sentence to follow others. `counts` is what the kubelet

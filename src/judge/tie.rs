@@ -6,7 +6,7 @@ use derive_more::Display;
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::sentence::{of_directory, spelled_terms};
+use super::sentence::spelled_terms;
 use crate::{
     facts::{AffinityTerm, Place, Unneeded, Unread},
     words::Foreign,
@@ -51,7 +51,7 @@ pub enum TieKind {
     Unneeded(Unneeded),
 }
 
-/// Where the data of a volume is that no other node is known to reach.
+/// Where the data of a volume is that no other node is known to reach. Its `Display` is a phrase about the volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     /// The kind of storage.
@@ -134,6 +134,17 @@ impl Tie {
     }
 }
 
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.storage {
+            Place::Local(path) => write!(f, "local, at {path}"),
+            Place::HostPath(path) => write!(f, "hostPath, at {path}"),
+            Place::StrictLocal => f.write_str("Longhorn, dataLocality strict-local"),
+            Place::Driver => write!(f, "its node affinity is {}", spelled_terms(&self.affinity)),
+        }
+    }
+}
+
 /// A phrase: what keeps the pod, or what to remember once it is reaped.
 impl fmt::Display for Tie {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -144,29 +155,8 @@ impl fmt::Display for Tie {
             "data included"
         };
         match &self.kind {
-            TieKind::Pinned(Location { storage, affinity }) => {
-                let how = match storage {
-                    Place::StrictLocal => "Longhorn, dataLocality strict-local".to_owned(),
-                    Place::Driver => format!(
-                        "reachable only from this node, by {}",
-                        spelled_terms(affinity)
-                    ),
-                    directory => of_directory(directory),
-                };
-                write!(f, "PVC {pvc} is bound to a volume ({how})")
-            }
-            TieKind::Confined(Location { storage, affinity }) => {
-                write!(f, "PVC {pvc} is bound to a volume that ")?;
-                let is_bound = affinity
-                    .iter()
-                    .flat_map(|term| &term.requirements)
-                    .any(|requirement| !requirement.of_zone());
-                if matches!(storage, Place::Driver) || is_bound {
-                    write!(f, "needs {}", spelled_terms(affinity))
-                } else {
-                    let directory = of_directory(storage);
-                    write!(f, "is a directory that other nodes may share ({directory})")
-                }
+            TieKind::Pinned(at) | TieKind::Confined(at) => {
+                write!(f, "PVC {pvc} is bound to a volume ({at})")
             }
             TieKind::Unverified(why) => write!(f, "PVC {pvc}: {why}"),
             TieKind::Goes(wanted) => write!(f, "PVC {pvc}: {wanted}"),
