@@ -93,8 +93,6 @@ const KEPT: [fn(&mut Saved, &RawKind, &str); 10] = [
 
 /// The group of our own objects.
 const OWN_GROUP: &str = "pod-reaper.io/";
-/// How much of a file is looked at first: no more is read if it does not begin as JSON.
-const BEGINNING_BYTES: u64 = 1 << 16;
 
 /// Reads `file`, of at most `most` bytes, in a thread of its own, because standard input (`-`) may never
 /// end. `now` is the moment to judge at, if the user gives one; `dead` are the nodes to suppose dead.
@@ -107,20 +105,17 @@ pub async fn open(
 ) -> Result<Saved> {
     let path = file.to_owned();
     let read = tokio::task::spawn_blocking(move || {
+        let (mut text, one_more) = (Vec::new(), most.saturating_add(1));
         let read = if path == Path::new("-") {
-            beginning(io::stdin(), most)
+            io::stdin().take(one_more).read_to_end(&mut text)
         } else {
-            File::open(&path).and_then(|file| beginning(file, most))
+            File::open(&path).and_then(|file| file.take(one_more).read_to_end(&mut text))
         };
-        let text = read.map_err(|error| {
-            let remedy = format!("name a file that `{SAVES_ONE}` wrote, or - for standard input");
-            match error.kind() {
-                io::ErrorKind::NotFound => CouldNotRun::Usage(format!(
-                    "--snapshot {}: there is no such file; {remedy}",
-                    path.display()
-                )),
-                _ => in_snapshot(&path)(format!("{error}; {remedy}")),
-            }
+        read.map_err(|error| {
+            CouldNotRun::Usage(format!(
+                "--snapshot {}: {error}; name a file that `{SAVES_ONE}` wrote, or - for standard input",
+                path.display()
+            ))
         })?;
         if text.len() as u64 > most {
             let why = format!(
@@ -136,17 +131,6 @@ pub async fn open(
         saved.suppose_dead(dead, policy).await?;
     }
     Ok(saved)
-}
-
-/// Reads a text to its end, but one byte more than `most` at most, and only its beginning if that is not
-/// the beginning of JSON.
-fn beginning(from: impl io::Read, most: u64) -> io::Result<Vec<u8>> {
-    let (mut text, mut from) = (Vec::new(), from.take(most.saturating_add(1)));
-    from.by_ref().take(BEGINNING_BYTES).read_to_end(&mut text)?;
-    if matches!(text.trim_ascii_start(), [] | [b'{' | b'[', ..]) {
-        from.read_to_end(&mut text)?;
-    }
-    Ok(text)
 }
 
 /// Adds the name of the file to an error about a snapshot.
@@ -197,29 +181,14 @@ impl Saved {
             ));
         }
         if let Some(manifest) = &saved.manifest {
-            if let Some(cause) = manifest.unread::<RawPod>() {
-                return Err(format!(
-                    "its pods were not read: {cause}; save it again with `{SAVES_ONE}`"
-                ));
-            }
             saved.malformed.extend(manifest.malformed.clone());
             saved.newest = manifest.time;
         }
-        let lacking = |kind| format!("it holds no {kind}; save it with `{SAVES_ONE}`");
-        if saved.all::<RawNode>().next().is_none() {
-            return Err(lacking("nodes"));
-        }
-        if !saved.is_saved::<RawPod>() {
-            return Err(lacking("pods"));
-        }
-        // Whole seconds, like the time that a server tells.
-        let whole = |time: Timestamp| Timestamp::from_second(time.as_second()).unwrap_or(time);
         if saved.manifest.is_none() {
             saved.newest = saved.newest.max(saved.renewed());
         }
-        saved.newest = saved.newest.map(whole);
         saved.at_given_time = now.is_some();
-        saved.now = now.map(whole).or(saved.newest).ok_or(UNDATED)?;
+        saved.now = now.or(saved.newest).ok_or(UNDATED)?;
         // Every sign of life would seem to come from this very moment.
         if let Some(newest) = saved.newest.filter(|newest| *newest > saved.now) {
             let now = saved.now;
@@ -551,6 +520,7 @@ impl Api for Saved {
         &self,
         add: impl Fn(&mut A, R),
     ) -> Result<(Option<Timestamp>, A), Failure> {
+        self.is_saved_or_may_lack::<R::Object>()?;
         let mut rows = A::default();
         self.all()
             .for_each(|object| add(&mut rows, R::of_object(object)));
@@ -624,7 +594,7 @@ impl Api for Saved {
     }
 
     fn could_not(&self, what: &str, cause: &Failure) -> CouldNotRun {
-        let what = what.trim_start_matches("read ");
+        let what = what.trim_start_matches("read ").trim_start_matches("list ");
         CouldNotRun::Source(format!("{what} could not be read: {cause}"))
     }
 }

@@ -153,7 +153,7 @@ contexts:
                 run.command.env("KUBECONFIG", kubeconfig).current_dir(root);
                 let ended = run.run();
                 // The command before it has saved the file.
-                let may_run = [pages::NOBODY_TO_ASK, "there is no such file"];
+                let may_run = [pages::NOBODY_TO_ASK, "No such file or directory"];
                 if ended.code == 2 && !may_run.iter().any(|it| ended.err.contains(it)) {
                     wrong.push(format!("{page}: {command}: {}", ended.err));
                 }
