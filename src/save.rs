@@ -2,10 +2,9 @@
 //! object is written as soon as its page has arrived, so no list is in memory as a whole.
 
 use std::{
-    cell::RefCell,
     fs::{self, File, OpenOptions},
-    io::{self, BufWriter, ErrorKind, Seek as _, SeekFrom, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    io::{self, ErrorKind},
+    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
     path::Path,
 };
 
@@ -100,14 +99,11 @@ pub async fn write(
             annotations: selectors.annotations().map(str::to_owned).collect(),
             ..RawSaved::default()
         },
-        file: RefCell::new(Output {
-            to: BufWriter::new(file),
-            at: 0,
-            failed: None,
-        }),
+        file,
+        end: START.len() as u64,
     };
-    let start = r#"{"apiVersion":"v1","kind":"List","items":["#;
-    saving.file.get_mut().write(0, start.as_bytes());
+    let written = saving.file.write_all_at(START.as_bytes(), 0);
+    written.map_err(|error| not_written(&error))?;
     // As a run reads them: a StatefulSet after the PVC that it lets go. The Leases come last: the time of the file is theirs.
     if let Some(failure) = saving.list::<RawNode>().await? {
         return Err(cluster.could_not("list nodes", &failure));
@@ -121,21 +117,25 @@ pub async fn write(
     saving.list::<RawDriver>().await?;
     saving.history(history_namespace).await?;
     saving.list::<RawLease>().await?;
-    let Saving { saved, file, .. } = saving;
-    if saved.time.is_none() {
+    if saving.saved.time.is_none() {
         let why = "no response of the API server has a Date header, so nothing says when the state was saved";
         return Err(CouldNotRun::Source(why.to_owned()));
     }
-    file.into_inner().end(&saved)?;
-    Ok(saved)
+    saving.end().map_err(|error| not_written(&error))?;
+    Ok(saving.saved)
 }
+
+/// The start of the file.
+const START: &str = r#"{"apiVersion":"v1","kind":"List","items":["#;
 
 /// A cluster that is being saved.
 struct Saving<'a> {
     cluster: &'a Cluster,
     selectors: &'a NodeSelectors,
     saved: RawSaved,
-    file: RefCell<Output>,
+    file: File,
+    /// The end of what the file has so far.
+    end: u64,
 }
 
 /// The part of the file that has one list.
@@ -143,12 +143,6 @@ struct Saving<'a> {
 struct Part {
     bytes: u64,
     objects: usize,
-}
-
-/// The file, and the place in it.
-struct Output {
-    to: BufWriter<File>,
-    at: u64,
     failed: Option<io::Error>,
 }
 
@@ -163,23 +157,28 @@ struct Item<'a, T> {
 }
 
 impl Saving<'_> {
-    /// Saves all objects of a kind. A list that begins again begins with an empty part, and is written over what was there. Returns
-    /// why it could not be read, if so.
+    /// Saves all objects of a kind. A list that begins again begins with an empty part, and is written over what was there, as
+    /// what follows is written over a list that could not be read. Returns why it could not be read, if so.
     async fn list<T: Shared>(&mut self) -> Result<Option<Failure>> {
-        let start = self.file.get_mut().at;
         let [_, plural] = T::API;
         let add = |part: &mut Part, object: &T| {
-            part.bytes += self.put(start + part.bytes, object.clone());
+            match self.put(self.end + part.bytes, object.clone()) {
+                Ok(bytes) => part.bytes += bytes,
+                Err(error) => part.failed = Some(error),
+            }
             part.objects += 1;
             if part.objects.is_multiple_of(OBJECTS_PER_STATUS) {
                 status(&format!("{} {plural}", part.objects));
             }
         };
-        let read = self.cluster.each(Of::All, add).await;
-        let bytes = read.as_ref().map_or(0, |listed| listed.items.bytes);
-        self.file.get_mut().cut(start + bytes)?;
-        match read {
+        match self.cluster.each(Of::All, add).await {
             Ok(listed) => {
+                listed
+                    .items
+                    .failed
+                    .map_or(Ok(()), Err)
+                    .map_err(|error| not_written(&error))?;
+                self.end += listed.items.bytes;
                 self.saved.time = listed.date.or(self.saved.time);
                 self.saved.add::<T>(listed.malformed);
                 Ok(None)
@@ -199,9 +198,11 @@ impl Saving<'_> {
             .await
         {
             Ok(found) => {
-                let start = self.file.get_mut().at;
-                let bytes = found.map_or(0, |(found, _)| self.put(start, found));
-                self.file.get_mut().cut(start + bytes)?;
+                if let Some((found, _)) = found {
+                    self.end += self
+                        .put(self.end, found)
+                        .map_err(|error| not_written(&error))?;
+                }
                 self.saved.add::<RawConfigMap>(Vec::new());
             }
             Err(failure) => self.saved.add_unread::<RawConfigMap>(failure.to_string()),
@@ -210,67 +211,46 @@ impl Saving<'_> {
     }
 
     /// Writes an object at that place. Returns its length.
-    fn put<T: Shared>(&self, at: u64, mut object: T) -> u64 {
+    fn put<T: Shared>(&self, at: u64, mut object: T) -> io::Result<u64> {
         object.strip(self.selectors);
         let [path, _] = T::API;
+        let api_version = path
+            .trim_start_matches("/apis/")
+            .trim_start_matches("/api/");
+        self.put_item(at, (api_version, T::KIND), &object, ",")
+    }
+
+    /// Writes an item on a line of its own, at that place. Returns its length.
+    fn put_item(
+        &self,
+        at: u64,
+        (api_version, kind): (&str, &str),
+        object: &impl Serialize,
+        end: &str,
+    ) -> io::Result<u64> {
         let item = Item {
-            api_version: path
-                .trim_start_matches("/apis/")
-                .trim_start_matches("/api/"),
-            kind: T::KIND,
-            object: &object,
+            api_version,
+            kind,
+            object,
         };
-        self.file.borrow_mut().put(at, &item, ",")
+        let mut line = vec![b'\n'];
+        serde_json::to_writer(&mut line, &item)?;
+        line.extend_from_slice(end.as_bytes());
+        self.file.write_all_at(&line, at)?;
+        Ok(line.len() as u64)
+    }
+
+    /// Writes what the file has, and ends it.
+    fn end(&self) -> io::Result<()> {
+        let own = (SAVED_VERSION, SAVED);
+        let bytes = self.put_item(self.end, own, &self.saved, "\n]}\n")?;
+        self.file.set_len(self.end + bytes)
     }
 }
 
 /// The number of objects after which the status is written.
 const OBJECTS_PER_STATUS: usize = 500;
 
-impl Output {
-    /// Writes an item on a line of its own. Returns its length.
-    fn put(&mut self, at: u64, item: &impl Serialize, end: &str) -> u64 {
-        let mut line = vec![b'\n'];
-        let written = serde_json::to_writer(&mut line, item).map_err(io::Error::from);
-        self.failed = self.failed.take().or(written.err());
-        line.extend_from_slice(end.as_bytes());
-        self.write(at, &line);
-        line.len() as u64
-    }
-
-    fn write(&mut self, at: u64, bytes: &[u8]) {
-        let sought = if self.at == at {
-            Ok(at)
-        } else {
-            self.to.seek(SeekFrom::Start(at))
-        };
-        let written = sought.and_then(|_| self.to.write_all(bytes));
-        self.failed = self.failed.take().or(written.err());
-        self.at = at + bytes.len() as u64;
-    }
-
-    /// Ends the file at that place. Fails if anything could not be written.
-    fn cut(&mut self, at: u64) -> Result<()> {
-        let result = self
-            .to
-            .seek(SeekFrom::Start(at))
-            .and_then(|_| self.to.get_ref().set_len(at));
-        self.at = at;
-        self.failed
-            .take()
-            .map_or(result, Err)
-            .map_err(|error| CouldNotRun::Source(format!("the file could not be written: {error}")))
-    }
-
-    /// Writes what the file has, and ends it.
-    fn end(mut self, saved: &RawSaved) -> Result<()> {
-        let item = Item {
-            api_version: SAVED_VERSION,
-            kind: SAVED,
-            object: saved,
-        };
-        let at = self.at;
-        let bytes = self.put(at, &item, "\n]}\n");
-        self.cut(at + bytes)
-    }
+fn not_written(error: &io::Error) -> CouldNotRun {
+    CouldNotRun::Source(format!("the file could not be written: {error}"))
 }
