@@ -18,6 +18,7 @@ use crate::{
     facts::{Copies, NodeFacts, REPLACED_EARLY, Ready, ResourceVersion, Uid},
     outcome::Trace,
     selector::is_name,
+    words::in_turn,
 };
 
 /// The name of the `ConfigMap`.
@@ -364,22 +365,17 @@ impl Noted {
             is_same
         });
         self.pods.sort_by_key(|pod| (!pod.moves_a_volume(), pod.at));
-        let kept = self.pods.len().min(MAX_PODS);
-        if kept < self.pods.len() {
-            // The namespaces in turn, so that none drops what is of another.
-            let mut turns = BTreeMap::new();
-            self.pods.sort_by_cached_key(|pod| {
-                let turn = turns.entry(pod.namespace.clone()).or_insert(0_usize);
-                *turn += 1;
-                (!pod.moves_a_volume(), *turn)
-            });
-        }
-        self.drop_pods(kept);
+        let pods = self.pods.iter().collect();
+        let mut in_turn = in_turn(pods, MAX_PODS, |pod| Some(&pod.namespace));
+        in_turn.sort_by_key(|pod| !pod.moves_a_volume());
+        self.pods = in_turn.into_iter().cloned().collect();
+        self.drop_pods(MAX_PODS);
     }
 
-    fn drop_pods(&mut self, kept: usize) {
-        self.more = self.more.saturating_add(self.pods.len() - kept);
-        self.pods.truncate(kept);
+    fn drop_pods(&mut self, most: usize) {
+        let over = self.pods.len().saturating_sub(most);
+        self.more = self.more.saturating_add(over);
+        self.pods.truncate(most);
     }
 
     fn text(&self) -> String {
@@ -501,16 +497,19 @@ pub fn forget_taint(notes: &mut Notes, node: &Uid) {
     }
 }
 
-/// Drops what is too old or too much: the pods of the nodes that were reaped first, then these nodes.
+/// Drops what is too old or too much: the nodes that were reaped first, and the pods of the next ones.
 pub fn fit(notes: &mut Notes, now: Timestamp) {
     for noted in notes.values_mut() {
         noted.no_later_than(now);
     }
     notes.retain(|_, noted| noted.is_kept(now));
-    let size = |(uid, noted): (&Uid, &Noted)| uid.len() + noted.text().len();
-    let mut left = notes.iter().map(size).sum::<usize>();
     let mut oldest = notes.keys().cloned().collect_vec();
     oldest.sort_by_key(|uid| notes[uid].last_reap);
+    for uid in oldest.drain(..notes.len().saturating_sub(MAX_NODES)) {
+        notes.remove(&uid);
+    }
+    let size = |(uid, noted): (&Uid, &Noted)| uid.len() + noted.text().len();
+    let mut left = notes.iter().map(size).sum::<usize>();
     for uid in &oldest {
         if left > MAX_BYTES - MAX_REPORT_BYTES
             && let Some(noted) = notes.get_mut(uid)
@@ -518,11 +517,6 @@ pub fn fit(notes: &mut Notes, now: Timestamp) {
             left -= size((uid, noted));
             noted.drop_pods(0);
             left += size((uid, noted));
-        }
-    }
-    for uid in &oldest {
-        if left > MAX_BYTES - MAX_REPORT_BYTES || notes.len() > MAX_NODES {
-            left -= notes.remove(uid).map_or(0, |noted| size((uid, &noted)));
         }
     }
 }
