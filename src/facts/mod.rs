@@ -23,8 +23,8 @@ pub use self::claim::{
 };
 pub use self::node::{
     CLOCK_SKEW, Distribution, FencingMark, Heartbeat, KubeletSays, Leaf, LeafKind, NodeFacts,
-    OUT_OF_SERVICE, Quorum, Ready, Renewal, Roles, Room, SignBy, Taint, Toleration, ZONE_LABELS,
-    Zone, not_ready_since,
+    OUT_OF_SERVICE, Quorum, Ready, Roles, Room, SignBy, Taint, Toleration, ZONE_LABELS, Zone,
+    not_ready_since,
 };
 pub use self::pod::{
     Containers, Deletion, FOREGROUND, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf,

@@ -54,8 +54,8 @@ pub struct NodeFacts {
     pub labels: BTreeMap<String, String>,
     /// The last heartbeat of each source on the node's own machine.
     pub heard: Vec<Heartbeat>,
-    /// The last renewal of the node's own lease; `None` if it was never renewed.
-    pub renewed: Option<Renewal>,
+    /// The last renewal of the node's own lease, by the node's own clock; `None` if it was never renewed.
+    pub renewed: Option<Timestamp>,
     /// Why the node's own lease could not be read, as a phrase; `None` if it was read. An unread
     /// lease may be a sign of life.
     pub unread_lease: Option<Unread>,
@@ -237,15 +237,6 @@ impl Quorum {
             "one of the NotReady machines can be alive and needed"
         }
     }
-}
-
-/// The last renewal of a node's lease.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Renewal {
-    /// `spec.renewTime`, by the node's own clock.
-    pub renew_time: Option<Timestamp>,
-    /// The API server's stamp on that field.
-    pub stamped: Option<Timestamp>,
 }
 
 /// Returns the time since which a node has been NotReady, as known at `now`: the later of the times

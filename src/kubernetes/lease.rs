@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::Shared;
 use super::meta::{HOSTNAME, Malformed, Meta, cut};
 use crate::{
-    facts::{Heartbeat, NodeFacts, Read, Renewal, SignBy},
+    facts::{Heartbeat, NodeFacts, Read, SignBy},
     selector::{MAX_NAME_CHARS, NodeSelectors},
     words::Foreign,
 };
@@ -65,22 +65,13 @@ impl RawLease {
 
     /// Returns the time of the last renewal. Like that of a condition, it may be beyond the range of [`Timestamp`], and then
     /// is no time.
-    fn renewed(&self) -> Option<Timestamp> {
+    pub fn renewed(&self) -> Option<Timestamp> {
         self.spec.renew_time.parse().ok()
     }
 
     /// Reports whether it is the Lease of the k0s controller on the node.
     pub fn is_of_k0s(&self, node: &str) -> bool {
         self.is_of_node() && self.metadata.name.strip_prefix("k0s-ctrl-") == Some(node)
-    }
-
-    /// Returns the last renewal, if there was any.
-    pub fn renewal(&self) -> Option<Renewal> {
-        let renewal = Renewal {
-            renew_time: self.renewed(),
-            stamped: self.metadata.written(RENEWED),
-        };
-        (renewal != Renewal::default()).then_some(renewal)
     }
 
     /// Returns the kubelet's heartbeat in the lease of its node; `None` if the lease was never renewed. A file without

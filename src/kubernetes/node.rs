@@ -539,7 +539,7 @@ impl NodeObjects {
             hostname: node.metadata.labels.get(HOSTNAME).cloned(),
             zone: node.zone(),
             heard: Vec::new(),
-            renewed: lease.and_then(RawLease::renewal),
+            renewed: lease.and_then(RawLease::renewed),
             unread_lease: own.as_ref().err().cloned(),
             lists_leases: Err(Unread("they were not looked up".to_owned())),
             quorum: None,

@@ -46,7 +46,7 @@ impl<A: Api> Reader<'_, A> {
             .unique();
         let is_recent = |at: Timestamp| now.duration_since(at) < MAX_RENEWAL_AGE;
         let (mut found, mut compared, mut unread) = (ReadyNodes::default(), 0, None);
-        let (mut old, mut is_right) = (Vec::new(), false);
+        let (mut old, mut is_right) = (None, false);
         for name in ready.take(MAX_NODES_READ) {
             if compared == MAX_NODES_COMPARED || is_right && found.room {
                 break;
@@ -66,32 +66,23 @@ impl<A: Api> Reader<'_, A> {
             found.boot_ids.extend(node.boot_id);
             compared += usize::from(node.renewed.is_some() || node.unread_lease.is_some());
             unread = node.unread_lease.or(unread);
-            let stamped = node.renewed.and_then(|renewal| renewal.stamped);
-            match node.renewed.and_then(|renewal| renewal.renew_time) {
+            match node.renewed {
                 Some(renewed) if is_recent(renewed) => is_right = true,
-                Some(renewed) => old.push((name, renewed, stamped)),
+                Some(renewed) => old = old.or(Some((name, renewed))),
                 None => {}
             }
         }
         if is_right {
             return found;
         }
-        let Some((name, renewed, _)) = old.first() else {
+        let Some((name, renewed)) = old else {
             found.clock =
                 unread.map(|why| format!("no lease of a Ready node could be read: {why}"));
             return found;
         };
-        let is_stamped = old
-            .iter()
-            .any(|(.., stamped)| stamped.is_some_and(is_recent));
-        let cause = if is_stamped {
-            "the API server has just recorded such a renewal, so its clock and the nodes' clocks differ: correct them"
-        } else {
-            "the API server's stamps are no newer, so its clock is wrong, or its data was restored"
-        };
         let cause = format!(
-            "by the API server's clock, none of {compared} nodes that are Ready has renewed its lease for {} (such as {name}); {cause}",
-            human_duration(now.duration_since(*renewed))
+            "by the API server's clock, none of {compared} nodes that are Ready has renewed its lease for {} (such as {name}): one of the clocks is wrong, or the API server's data was restored",
+            human_duration(now.duration_since(renewed))
         );
         self.note("the time, to judge by", &cause);
         found.clock = Some(cause);

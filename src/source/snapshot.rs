@@ -270,7 +270,7 @@ impl Saved {
                 let node = self.object::<RawNode>("", &lease.metadata.name);
                 node.is_some_and(|node| node.ready() == Ready::True)
             })
-            .filter_map(|lease| lease.renewal()?.renew_time)
+            .filter_map(RawLease::renewed)
             .sorted()
             .collect_vec();
         renewed.get(renewed.len().saturating_sub(1) / 2).copied()
