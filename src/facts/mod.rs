@@ -106,8 +106,6 @@ pub struct ClusterFacts {
     pub strays: Vec<Stray>,
     /// How many pods that have not started were not asked what they wait for.
     pub more_waiting: usize,
-    /// The number of all pods, if they were looked at.
-    pub pods_seen: Option<usize>,
     /// Why the API server's clock is not trusted, as a sentence, if the leases of Ready nodes
     /// contradict it.
     pub clock: Option<String>,

@@ -88,16 +88,6 @@ pub fn headline(survey: &Survey<'_>, advised: &[Advice<'_>]) -> String {
             .select(PodView::hangs)
             .map(|pods| format!("PODS THAT HANG ON READY NODES: {}.", pods.len())),
     );
-    said.extend(
-        survey
-            .pods_seen
-            .filter(|_| survey.settings.all)
-            .map(|seen| {
-                let terminating = survey.terminating().count();
-                let seen = counted(seen, "pod", "pods");
-                format!("{seen} looked at, {terminating} Terminating.")
-            }),
-    );
     let is_seen = survey.terminating().next().is_some();
     if !is_seen && not_ready == 0 && !survey.settings.all {
         said.push("Pods on Ready nodes were not looked at (--all looks).".to_owned());

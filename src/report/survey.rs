@@ -68,8 +68,6 @@ pub struct Survey<'a> {
     pub gaps: Vec<Gap<'a>>,
     /// Why the `VolumeAttachments` were not read.
     pub unread_attachments: Option<&'a Unread>,
-    /// The number of all pods, if they were looked at.
-    pub pods_seen: Option<usize>,
     pub errors: &'a [ReadError],
     pub strays: &'a [Stray],
     /// How many pods that have not started were not asked what they wait for.
@@ -352,7 +350,6 @@ impl<'a> Survey<'a> {
             node_count: facts.node_count,
             gaps: gaps(facts),
             unread_attachments: facts.attachments.0.as_ref().err(),
-            pods_seen: facts.pods_seen,
             errors: &facts.errors,
             strays: &facts.strays,
             more_waiting: facts.more_waiting,

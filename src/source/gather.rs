@@ -11,7 +11,6 @@ use futures_util::{StreamExt as _, stream};
 use super::{Gathered, OtherLeases, Reader, reader::PodLists};
 use crate::{
     cluster::{Api, MAX_IN_FLIGHT},
-    console::terminal::status,
     exit::{CouldNotRun, Result},
     facts::{
         ClusterFacts, Namespaces, NodeCounts, NodeFacts, PodFacts, PodsOf, Read, Ready, Storage,
@@ -20,9 +19,6 @@ use crate::{
     judge::PodContext,
     kubernetes::{NodeRow, PodRow},
 };
-
-/// How many rows of pods are read between two lines of progress.
-const ROWS_A_STATUS: usize = 1_000;
 
 /// What was gathered so far.
 pub(super) struct Gathering<'a, A> {
@@ -109,22 +105,14 @@ impl<'a, A: Api> Gathering<'a, A> {
         })
     }
 
-    /// Finds the lists that may hold a Terminating pod of a Ready node, or one that waits for a volume, and counts all pods.
+    /// Finds the lists that may hold a Terminating pod of a Ready node, or one that waits for a volume.
     pub async fn pod_lists(&mut self) -> Result<BTreeSet<PodsOf>> {
         let api = self.reader.api;
-        let add_list = |(lists, seen): &mut (BTreeSet<_>, usize), PodRow(list)| {
-            lists.extend(list);
-            *seen += 1;
-            if seen.is_multiple_of(ROWS_A_STATUS) {
-                status(&format!("{seen} pods looked at"));
-            }
-        };
-        let (_, (mut lists, seen)) = api
+        let add_list = |lists: &mut BTreeSet<_>, PodRow(list)| lists.extend(list);
+        let (_, mut lists) = api
             .rows(add_list)
             .await
             .map_err(|failure| api.could_not("list pods", &failure))?;
-        status("");
-        self.facts.pods_seen = Some(seen);
         // The row of a finished pod does not show whether the pod is Terminating.
         lists.insert(PodsOf::Finished);
         Ok(lists)
