@@ -33,8 +33,6 @@ const CONTROLLER: &str = "pod-reaper";
 const OF_THE_CLUSTER: &str = "default";
 /// The API's limit for an Event's note, in bytes.
 const MAX_NOTE_BYTES: usize = 1_024;
-/// The API's limit for the name of the instance that reports an Event, in bytes.
-const MAX_INSTANCE_BYTES: usize = 128;
 /// The end of the note about a node. Anyone who may read the Events of the namespace `default` reads it, so it names no pod.
 const SEE_REPORT: &str = " See the report of pod-reaper.";
 /// The most names of pods in a note.
@@ -45,28 +43,24 @@ const EVENTS_TIME_LIMIT: Duration = Duration::from_secs(20);
 /// Writes the Events of a run, dated `at`, a moment of the API server's clock. Stops early if the
 /// run has to end or the time limit is reached. Failures are logged as one warning.
 pub async fn write(cluster: &Cluster, stop: &Stop, run: &RunRecord<'_>, at: Timestamp) {
-    let instance = &instance();
     let end = Instant::now() + EVENTS_TIME_LIMIT;
     let cut_short = || {
         stop.reason()
             .or_else(|| (Instant::now() >= end).then_some("their time limit"))
     };
-    let all = events(run).count();
-    let mut written = 0;
     let mut first_failure = None;
     let mut writes = stream::iter(events(run))
         .take_while(|_| future::ready(cut_short().is_none()))
         .map(|event| {
             cluster.create_event(Event {
                 event_time: Some(MicroTime(at)),
-                reporting_instance: Some(instance.clone()),
                 ..event
             })
         })
         .buffer_unordered(MAX_IN_FLIGHT);
     while let Some(result) = writes.next().await {
         match result {
-            Ok(()) => written += 1,
+            Ok(()) => {}
             // The pod already has this Warning, or its namespace is being deleted.
             Err(failure)
                 if failure.code() == Some(409) || failure.is(StatusKind::NamespaceTerminating) => {}
@@ -82,9 +76,7 @@ pub async fn write(cluster: &Cluster, stop: &Stop, run: &RunRecord<'_>, at: Time
     if let Some(failure) = first_failure {
         tracing::warn!("{}", failure_text(&failure));
     } else if let Some(why) = cut_short() {
-        tracing::info!("Writing Kubernetes Events was ended by {why}: {written} of {all} written");
-    } else if all > 0 {
-        tracing::debug!("Kubernetes Events written: {written}");
+        tracing::info!("Writing Kubernetes Events was ended by {why}: some may be missing");
     }
 }
 
@@ -143,6 +135,7 @@ fn event(
         related,
         note: Some(note),
         reporting_controller: Some(CONTROLLER.to_owned()),
+        reporting_instance: Some(CONTROLLER.to_owned()),
         ..Event::default()
     }
 }
@@ -288,19 +281,12 @@ fn camel_case(code: &str) -> String {
 }
 
 fn owner_note(node: &str, owner: &ObjectReference, pods: &[&PodFacts]) -> String {
-    let stuck = format!("stuck Terminating on NotReady node {node}");
+    let stuck = format!("Stuck Terminating on NotReady node {node}, and force-deleted");
     if owner.kind.as_deref() == Some("Pod") {
-        return format!("Force-deleted: it was {stuck}. It has no controller to start another.");
+        return format!("{stuck}. It has no controller to start another.");
     }
-    let pods_were = match pods.len() {
-        1 => "a pod that was".to_owned(),
-        many => format!("{many} pods that were"),
-    };
     let names = pods.iter().map(|pod| &pod.name).collect_vec();
-    format!(
-        "Force-deleted {pods_were} {stuck}: {}",
-        listed(&names, NAMES)
-    )
+    format!("{stuck}: {}", listed(&names, NAMES))
 }
 
 /// Spells a reason for everybody who may read the Events of this namespace. The whole sentence may name a Lease or a pod of
@@ -347,20 +333,6 @@ fn fit(head: &str, tail: &str) -> String {
         head.push('…');
     }
     head + &tail
-}
-
-/// Returns the name of this instance: the host name of its container, which is the pod's name, or
-/// the name of the machine.
-fn instance() -> String {
-    let name =
-        std::env::var("HOSTNAME").or_else(|_| std::fs::read_to_string("/proc/sys/kernel/hostname"));
-    let mut name = sanitize(name.unwrap_or_default().trim());
-    name.truncate(name.floor_char_boundary(MAX_INSTANCE_BYTES));
-    if name.is_empty() {
-        CONTROLLER.to_owned()
-    } else {
-        name
-    }
 }
 
 #[cfg(test)]

@@ -46,9 +46,9 @@ async fn the_events_of_a_run() {
     });
     expect![[r#"
         shop Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet db uid-of-db uid-ds06
-            Force-deleted 2 pods that were stuck Terminating on NotReady node ds06: db-0, db-1
+            Stuck Terminating on NotReady node ds06, and force-deleted: db-0, db-1
         shop Normal StuckOnNotReadyNode Deleted v1 Pod alone uid-shop-alone uid-ds06
-            Force-deleted: it was stuck Terminating on NotReady node ds06. It has no controller to start another.
+            Stuck Terminating on NotReady node ds06, and force-deleted. It has no controller to start another.
         shop Warning Finalizers Manual v1 Pod held-0 uid-shop-held-0 uid-ds06
             Not force-deleted: it needs you. It is held by finalizer "example.org/�hold": a controller still has work to do before the pod can be deleted. See: pod-reaper explain shop/held-0
         shop Warning VolumeUnverified Manual v1 Pod lost-0 uid-shop-lost-0 uid-ds06
