@@ -15,7 +15,7 @@ use std::{
 
 use derive_more::{Deref, Display, From};
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 pub use self::claim::{
     AffinityTerm, ClaimFacts, ClaimName, ClaimRead, ClaimState, Copies, MAX_CLAIMS_PER_POD, Place,
@@ -297,14 +297,6 @@ entry! {
 /// The name that a [`ReadError`] gives to the Leases that a file lacks. The run is then
 /// `incomplete` too.
 pub const LEASES_OF_FILE: &str = "leases";
-
-/// Serializes a time in whole seconds. No verdict depends on the fraction.
-pub fn whole_seconds<T: Copy + Into<Option<Timestamp>>, S: Serializer>(
-    at: &T,
-    to: S,
-) -> Result<S::Ok, S::Error> {
-    (*at).into().map(|at| format!("{at:.0}")).serialize(to)
-}
 
 /// The `VolumeAttachments` whose volume is attached, by the names of node and volume.
 pub type Attached<'a> = BTreeMap<(&'a str, &'a str), &'a Attachment>;

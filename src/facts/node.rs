@@ -11,7 +11,7 @@ use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Read, Skip, Uid, Unread, whole_seconds};
+use super::{Read, Skip, Uid, Unread};
 use crate::{
     codes::{codes, entry},
     words::{Foreign, joined},
@@ -264,7 +264,6 @@ entry! {
         /// the future; of `kubelet` the moment of judging.
         // As a fact, the time may be ahead of the clock by which a run judges. Such a time is later
         // than everything that this clock has seen.
-        #[serde(serialize_with = "whole_seconds")]
         pub at: Timestamp,
         /// Which one, where the machine may have several: the Lease with its holder, or the program
         /// with its pod.

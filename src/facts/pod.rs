@@ -239,21 +239,6 @@ impl PodFacts {
         self.owner.as_ref().filter(|_| self.controller.is_some())
     }
 
-    /// Returns what opts the pod out at `now` by `pod-reaper.io/skip`: the pod or its namespace.
-    pub fn opts_out(&self, now: Timestamp) -> Option<(OptOut, &Skip)> {
-        let of_pod = self.opted_out.as_ref().map(|skip| (OptOut::Pod, skip));
-        let of_namespace = self
-            .in_namespace
-            .as_ref()
-            .ok()
-            .and_then(|it| it.opted_out.as_ref())
-            .map(|skip| (OptOut::Namespace, skip));
-        of_pod
-            .into_iter()
-            .chain(of_namespace)
-            .find(|(_, skip)| skip.holds(now))
-    }
-
     /// Returns the name of the `apps` `StatefulSet` that controls the pod; `None` if none does.
     pub fn stateful_set(&self) -> Option<&str> {
         let owner = self.owner.as_ref()?;

@@ -15,7 +15,7 @@ use super::{
     tie::Tie,
 };
 use crate::facts::{
-    ClusterFacts, Heartbeat, NodeFacts, PodFacts, Read, Ready, Storage, Unneeded,
+    ClusterFacts, Heartbeat, NodeFacts, OptOut, PodFacts, Read, Ready, Skip, Storage, Unneeded,
     is_held_until_the_end,
 };
 
@@ -160,6 +160,24 @@ impl PodContext<'_> {
         }
     }
 
+    /// Lists the objects that opt the pod out by `pod-reaper.io/skip`, for good or until a time.
+    pub fn opt_outs(&self) -> impl Iterator<Item = (OptOut, &Skip)> {
+        let namespace = self.pod.in_namespace.as_ref().ok();
+        [
+            (OptOut::Pod, self.pod.opted_out.as_ref()),
+            (
+                OptOut::Namespace,
+                namespace.and_then(|it| it.opted_out.as_ref()),
+            ),
+            (
+                OptOut::Node,
+                self.known().and_then(|it| it.opted_out.as_ref()),
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(by, skip)| Some((by, skip?)))
+    }
+
     /// Returns the pod at the first moment at which no rule about time keeps it, if nothing else changes
     /// and nothing more is heard of its node; `None` if that moment is not known. It may be over.
     pub fn foreseen(&self, storage: Option<&Storage>) -> Option<Self> {
@@ -174,14 +192,7 @@ impl PodContext<'_> {
             .into_iter()
             .filter(|sign| !self.is_fresh(sign))
             .filter_map(|sign| sign.at.saturating_add(silent_after).ok());
-        let of_namespace = self.pod.in_namespace.as_ref().ok();
-        let skipped = [
-            node.opted_out.as_ref(),
-            self.pod.opted_out.as_ref(),
-            of_namespace.and_then(|it| it.opted_out.as_ref()),
-        ]
-        .into_iter()
-        .filter_map(|skip| skip?.until);
+        let skipped = self.opt_outs().filter_map(|(_, skip)| skip.until);
         let clock = [not_ready, overdue]
             .into_iter()
             .chain(given_up)

@@ -15,7 +15,7 @@ use super::{
     storage::{given_up_until, waits_with_a_path},
     tie::Tie,
 };
-use crate::facts::{Containers, OptOut, Owner, PodFacts, Ready};
+use crate::facts::{Containers, Owner, PodFacts, Ready};
 
 /// The result of a rule: what it saw if it lets the pod pass, or the cause for which it keeps the pod.
 /// A rule that lacks a fact keeps the pod too.
@@ -105,12 +105,7 @@ fn mirror_pod<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
 }
 
 fn opted_out<'a>(case: &'a PodContext<'a>) -> Finding<'a> {
-    let of_node = case
-        .known()
-        .and_then(|node| node.opted_out.as_ref())
-        .filter(|skip| skip.holds(case.clock))
-        .map(|skip| (OptOut::Node, skip));
-    match case.pod.opts_out(case.clock).or(of_node) {
+    match case.opt_outs().find(|(_, skip)| skip.holds(case.clock)) {
         Some((by, skip)) => Err(Cause::OptedOut {
             by,
             skip: skip.clone(),
