@@ -170,11 +170,6 @@ impl Stored<'_> {
         }
     }
 
-    /// Reports whether a verdict depends on the CSI drivers.
-    pub fn needs_drivers(&self) -> bool {
-        self.fenced().is_none() && self.disk_of_several().is_err()
-    }
-
     /// Lists the node's paths that the pod may write to and that keep the pod. Kubernetes replaces
     /// the pods of a Deployment at the eviction, but those of a `StatefulSet` only once they are
     /// deleted; so do the controllers of other projects.

@@ -60,15 +60,12 @@ impl<A: Api> Gathering<'_, A> {
         due
     }
 
-    /// Reads the real nodes that each term of a volume allows, and, if a verdict depends on them, the CSI drivers that do
-    /// not attach volumes.
+    /// Reads the real nodes that each term of a volume allows, and, if there is a disk that is not attached, the CSI drivers
+    /// that do not attach volumes.
     async fn read_nodes_and_drivers(&self, due: &mut [(Box<PodFacts>, Storage)]) {
         let reader = self.reader;
-        let needs_drivers = due.iter().any(|(pod, storage)| {
-            self.judged(pod)
-                .stored(storage)
-                .is_some_and(|it| it.needs_drivers())
-        });
+        let mut claims = due.iter().flat_map(|(_, storage)| storage.claims());
+        let needs_drivers = claims.any(|claim| matches!(claim.attaches, Some(Err(_))));
         let asked = due
             .iter()
             .flat_map(|(_, storage)| storage.volumes())
@@ -168,21 +165,15 @@ impl<A: Api> Gathering<'_, A> {
     }
 
     /// Gives each namespace its share of the PVCs to be read, and returns these PVCs: first those of the
-    /// pod that the user asked about, then those of a due pod of each namespace in turn, the longest overdue
+    /// pod that the user asked about, then those of due pods, the longest overdue
     /// first, then those of other pods. PVCs beyond the share are treated as unread, which is no error of the run.
     fn share_out_claims(&self, due: &mut [Box<PodFacts>]) -> Vec<Key> {
         // Pods that are only foreseen take no due pod's place.
-        let rank = |pod: &PodFacts| {
-            let is_due = self.judged(pod).is_due_so_far();
-            (!self.is_asked(pod), !is_due)
-        };
         let (facts, policy) = (&self.facts, &self.reader.settings.policy);
-        due.sort_by_cached_key(|pod| (rank(pod), facts.overdue_since(pod, policy)));
-        let mut turns = BTreeMap::new();
         due.sort_by_cached_key(|pod| {
-            let turn = turns.entry(pod.namespace.clone()).or_insert(0_usize);
-            *turn += 1;
-            (rank(pod), *turn)
+            let is_due = self.judged(pod).is_due_so_far();
+            let since = facts.overdue_since(pod, policy);
+            (!self.is_asked(pod), !is_due, since)
         });
         let (mut keys, mut shares) = (Vec::new(), BTreeMap::<_, (BTreeSet<_>, usize)>::new());
         for pod in due {
