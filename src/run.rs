@@ -1,16 +1,13 @@
 //! One run, from facts to report. Each step is a module of its own.
 
-use std::cell::Cell;
-
 use itertools::Itertools as _;
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
 use crate::{
     cluster::{Api as _, Cluster},
-    console::{prompt, terminal::status},
+    console::prompt,
     exit::{CouldNotRun, Result},
-    facts::PodFacts,
     history::{History, Notebook},
     notify::{events, history},
     outcome::Outcome,
@@ -20,7 +17,7 @@ use crate::{
     settings::{GuardCode, Mode, Settings, Task},
     source::{Gathered, OtherLeases, Reader, gather, recall, snapshot},
     stop::Stop,
-    words::{counted, human_duration, sanitize},
+    words::human_duration,
 };
 
 /// Runs with these `settings` and returns the record of the run. `Err` if no cluster could be
@@ -127,30 +124,8 @@ async fn read(
 /// Decides about the pods that were gathered, and applies the limits of the run.
 fn planned(settings: &Settings, gathered: Gathered) -> Result<RunRecord<'_>> {
     settings.check_filters(&gathered.facts)?;
-    log_counts(gathered.pods.iter().map(|(pod, _)| &**pod));
     let (facts, plan) = settings.plan(gathered);
     Ok(RunRecord::new(settings, facts, plan))
-}
-
-/// Logs how many pods are to be judged, in total and in each namespace.
-fn log_counts<'a>(pods: impl Iterator<Item = &'a PodFacts>) {
-    let by_namespace = pods.counts_by(|pod| &pod.namespace);
-    tracing::info!(
-        "{} in {}",
-        counted(
-            by_namespace.values().sum(),
-            "Terminating pod",
-            "Terminating pods"
-        ),
-        counted(by_namespace.len(), "namespace", "namespaces")
-    );
-    for (namespace, count) in by_namespace.into_iter().sorted_unstable() {
-        let (namespace, pods) = (
-            sanitize(namespace),
-            counted(count, "Terminating pod", "Terminating pods"),
-        );
-        tracing::debug!("Namespace {namespace}: {pods}");
-    }
 }
 
 /// Proves that the guard works, if the settings require that. Returns the moment before.
@@ -190,11 +165,6 @@ async fn act_and_verify(
         }));
         return Ok(());
     }
-    let done = Cell::new(0);
-    let progress = || {
-        done.set(done.get() + 1);
-        status(&format!("{} of {} pods", done.get(), pods.len()));
-    };
     // By the API server's clock: this machine's clock may be wrong.
     let now = run.facts.now;
     let at = || {
@@ -203,10 +173,9 @@ async fn act_and_verify(
     };
     let begun = history::before(cluster, run, at()).await;
     let (policy, judged_by) = (&run.settings.policy, (&run.facts, leases));
-    let reaped = reap(cluster, stop, policy, judged_by, proved, &pods, &progress)
+    let reaped = reap(cluster, stop, policy, judged_by, proved, &pods)
         .await
         .map(|outcomes| run.outcomes = outcomes);
-    status("");
     // Without outcomes, the run takes back its notes.
     history::after(cluster, run, begun, at()).await;
     reaped?;

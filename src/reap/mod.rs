@@ -31,7 +31,7 @@ use self::turn::{Node, Run, Shared, Turn};
 
 /// Deletes `pods`, a few at a time, node after node, begun in their order. Returns each pod's outcome, by
 /// UID. `facts` and `leases` are what the pods were judged by, and `proved` is when the guard was proved, if it has to be.
-/// `progress` is called once for each pod. `Err` if the guard had to be proved again, and was not: nothing was written then.
+/// `Err` if the guard had to be proved again, and was not: nothing was written then.
 pub async fn reap(
     cluster: &Cluster,
     stop: &Stop,
@@ -39,7 +39,6 @@ pub async fn reap(
     (facts, leases): (&ClusterFacts, Option<&OtherLeases>),
     proved: Option<Instant>,
     pods: &[&Judged],
-    progress: &dyn Fn(),
 ) -> Result<BTreeMap<Uid, Outcome>> {
     if pods.is_empty() {
         return Ok(BTreeMap::new());
@@ -89,7 +88,6 @@ pub async fn reap(
                 Some(why) => Err(Outcome::Interrupted(why.to_owned())),
                 None => turn.delete().await,
             };
-            progress();
             (turn, sent)
         })
         .buffer_unordered(MAX_IN_FLIGHT);

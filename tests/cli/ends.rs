@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{Reaper, SMALL, reaper};
 
-/// A run on a state whose log, with a line for each namespace, is longer than what a pipe holds.
+/// A run on a state whose report is longer than what a pipe holds.
 fn talkative(args: &[&str]) -> Reaper {
     let mut more = SMALL.to_owned();
     for number in 0..1_500 {
@@ -52,8 +52,10 @@ fn end_of(child: &mut Child) -> Option<i32> {
 /// computed.
 #[test]
 fn the_process_ends_whatever_its_run_does() {
+    // The first line of the log names the filter.
+    let filter = format!("--namespace-regex=^(a|{})", "b".repeat(100_000));
     let blocked = |args: &[&str]| {
-        let mut run = talkative(&["--log-level=debug"]);
+        let mut run = talkative(&["--log-level=info", &filter]);
         let child = run.command.args(args).spawn().expect("it starts");
         (run, child)
     };
