@@ -413,19 +413,9 @@ impl<'a> Survey<'a> {
     /// Lists the attachments for which such a set waits, each with its node: six minutes after the delete, the volume is still
     /// attached to the old one, or its attacher says that it could not attach or detach it.
     pub fn attachments_awaited(&self, set: &RememberedSet) -> Vec<(&'a str, &'a Attachment)> {
-        let is_late = |name: &str| {
-            self.history
-                .nodes
-                .iter()
-                .filter(|it| it.noted.node == name)
-                .any(|it| {
-                    let since = self.now.duration_since(it.noted.last_reap);
-                    since >= DETACH_TIME_LIMIT
-                        && it
-                            .sets
-                            .iter()
-                            .any(|it| (&it.namespace, &it.name) == (&set.namespace, &set.name))
-                })
+        let is_late = |node: &str| {
+            earlier(self.run, node)
+                .any(|it| self.now.duration_since(it.last_reap) >= DETACH_TIME_LIMIT)
         };
         let mut awaited = Vec::new();
         for (node, attachments) in self.run.facts.attachments.0.iter().flatten() {
