@@ -975,7 +975,7 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         .waiting
         .filter(|_| survey.shown().is_empty())
         .map(|waiting| for_waiting(survey, waiting));
-    let held = reach_asked(survey).into_iter().chain(make_room(survey));
+    let held = reach_held(survey).into_iter().chain(make_room(survey));
     let mut all = joined_up(nodes.chain(pods).chain(run).chain(waiting).chain(held));
     // Data is given up one pod at a time: a page has the command only if one pod needs it.
     let given_up = all
@@ -1062,28 +1062,6 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         });
     }
     all.extend(for_history(survey));
-    match survey.limit() {
-        Some(Limit::MassOutage(_)) => {
-            // The breaker may hold the nodes of one zone alone.
-            let down = survey
-                .nodes
-                .iter()
-                .filter(|node| node.held.is_some())
-                .filter(|node| node.known.is_some_and(NodeFacts::is_machine_down))
-                .map(|node| node.name)
-                .collect();
-            all.push(reach(survey, down));
-        }
-        Some(Limit::FailedTogether { .. }) => {
-            all.extend(
-                survey
-                    .together
-                    .iter()
-                    .map(|(_, nodes)| reach(survey, nodes.clone())),
-            );
-        }
-        _ => {}
-    }
     all
 }
 
@@ -1106,28 +1084,32 @@ fn for_waiting<'a>(survey: &Survey<'a>, waiting: &'a Waiting) -> Advice<'a> {
     Advice::new(What::SeeWaiting(waiting), nodes, press)
 }
 
-/// Returns the look at the first of nodes of which nobody knows whether they live, or at the first with pods.
-fn reach<'a>(survey: &Survey<'a>, nodes: Vec<&'a str>) -> Advice<'a> {
-    Advice {
-        apart: nodes
-            .iter()
-            .min_by_key(|name| survey.node(name).is_none_or(|node| node.pods.is_empty()))
-            .and_then(|name| survey.place(name)),
-        ..Advice::new(What::Reach, nodes, Some(Press::Unsure))
-    }
-}
-
-/// Returns the look at the node of the pod that somebody asked about, if a limit holds it because nobody knows which machines
-/// live. The page of a run has the commands of a few such nodes, and this one has the others.
-fn reach_asked<'a>(survey: &Survey<'a>) -> Option<Advice<'a>> {
-    let node = survey.node(survey.asked?.node.as_deref()?)?;
-    let is_unsure = matches!(
-        node.held?,
-        Limit::MassOutage(_) | Limit::FailedTogether { .. }
-    );
-    let is_alive = matches!(node.state, Some(State::Alive(_)));
-    let is_down = node.known.is_some_and(NodeFacts::is_machine_down);
-    (is_unsure && is_down && !is_alive).then(|| reach(survey, vec![node.name]))
+/// Returns the look at the first of the nodes that a limit holds because nobody knows which machines live, or at the first with
+/// pods. A question is about the node of its pod alone, unless that is alive.
+fn reach_held<'a>(survey: &Survey<'a>) -> Option<Advice<'a>> {
+    let held = survey
+        .nodes
+        .iter()
+        .filter(|node| {
+            matches!(
+                node.held,
+                Some(Limit::MassOutage(_) | Limit::FailedTogether { .. })
+            )
+        })
+        .filter(|node| node.known.is_some_and(NodeFacts::is_machine_down))
+        .filter(|node| {
+            let is_alive = matches!(node.state, Some(State::Alive(_)));
+            survey
+                .asked
+                .is_none_or(|asked| asked.node.as_deref() == Some(node.name) && !is_alive)
+        })
+        .collect_vec();
+    let first = held.iter().min_by_key(|node| node.pods.is_empty())?;
+    let names = held.iter().map(|node| node.name).collect();
+    Some(Advice {
+        apart: survey.place(first.name),
+        ..Advice::new(What::Reach, names, Some(Press::Unsure))
+    })
 }
 
 /// Returns what lets pods start elsewhere. Nodes that have a look of their own have to be off before.
