@@ -21,8 +21,8 @@ use crate::{
     codes::codes,
     exit::Exit,
     facts::{
-        Distribution, KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, Waiting, WaitsFor,
-        is_held_until_the_end,
+        Attachment, Distribution, KubeletSays, NodeFacts, Owner, Quorum, Ready, Stray, Waiting,
+        WaitsFor, is_held_until_the_end,
     },
     history::{NodeState, RememberedSet},
     judge::{Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
@@ -92,10 +92,10 @@ pub enum What<'a> {
         code: OutcomeCode,
         why: String,
     },
-    SeeAttachmentOfSet {
-        set: String,
+    SeeAttachment {
         attachment: &'a str,
-        does_not: &'static str,
+        /// What it does not do, and for whom.
+        why: String,
     },
     NotReadyAgain {
         sets: String,
@@ -129,11 +129,6 @@ pub enum What<'a> {
     EndPods {
         finalizer: &'a Foreign,
         may_taint: bool,
-    },
-    SeeAttachment {
-        node: &'a str,
-        attachment: &'a str,
-        is_gone: bool,
     },
     DoTheRest {
         urgent: usize,
@@ -489,13 +484,9 @@ impl<'a> Advice<'a> {
                 let were = pods.verb("was", "were");
                 format!("See why {pods} {were} not deleted [{code}]: {why}")
             }
-            What::SeeAttachmentOfSet {
-                set,
-                attachment,
-                does_not,
-            } => {
+            What::SeeAttachment { attachment, why } => {
                 command = Some(target.command(&["describe", "volumeattachment", attachment]));
-                format!("{set} Ready: VolumeAttachment {attachment} does not {does_not} {nodes}.")
+                why.clone()
             }
             What::NotReadyAgain { sets, namespace } => {
                 let words = ["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"];
@@ -664,21 +655,6 @@ impl<'a> Advice<'a> {
                 format!(
                     "{pods} {} held by finalizer {finalizer}, whose controller waits for the end of the pod. {end}",
                     pods.verb("is", "are")
-                )
-            }
-            What::SeeAttachment {
-                node,
-                attachment,
-                is_gone,
-            } => {
-                command = Some(target.command(&["describe", "volumeattachment", attachment]));
-                let what = if *is_gone {
-                    format!("names {node}, which no longer exists")
-                } else {
-                    format!("does not go from {node}, which is not Ready")
-                };
-                format!(
-                    "VolumeAttachment {attachment} {what}: until it is gone, no other node gets the volume."
                 )
             }
             What::DoTheRest { urgent, others } => format!(
@@ -1051,12 +1027,15 @@ fn for_run<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
                 attachment,
                 is_gone,
             } => {
-                let what = What::SeeAttachment {
-                    node,
-                    attachment,
-                    is_gone: *is_gone,
+                let stays = if *is_gone {
+                    format!("names {node}, which no longer exists")
+                } else {
+                    format!("does not go from {node}, which is not Ready")
                 };
-                Advice::new(what, Vec::new(), None)
+                let why = format!(
+                    "VolumeAttachment {attachment} {stays}: until it is gone, no other node gets the volume."
+                );
+                Advice::new(What::SeeAttachment { attachment, why }, Vec::new(), None)
             }
             Stray::Pending(waiting) => for_waiting(survey, waiting),
         });
@@ -1144,15 +1123,15 @@ fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         if awaited.is_empty() {
             again.push(set);
         }
-        for (node, attachment) in awaited {
-            let what = What::SeeAttachmentOfSet {
-                set: set.to_string(),
-                attachment: &attachment.name,
-                does_not: if attachment.attached {
-                    "detach from"
-                } else {
-                    "attach to"
-                },
+        for (node, Attachment { name, attached, .. }) in awaited {
+            let moves = if *attached {
+                "detach from"
+            } else {
+                "attach to"
+            };
+            let what = What::SeeAttachment {
+                attachment: name,
+                why: format!("{set} Ready: VolumeAttachment {name} does not {moves} {node}."),
             };
             all.push(Advice::new(what, vec![node], press_of(&[set])));
         }
