@@ -519,15 +519,6 @@ impl<'a> Advice<'a> {
                     .map(|names| format!(" The PVC then also waits for its finalizer {names}."))
                     .unwrap_or_default();
                 // A page with several such pods has the step about all of them.
-                let asked = pods[0].facts;
-                let is_shared = survey.pods.iter().any(|pod| {
-                    let facts = pod.facts;
-                    pod.is_local()
-                        && facts.workload.is_some()
-                        && facts.uid != asked.uid
-                        && (&facts.node, &facts.namespace, &facts.workload)
-                            == (&asked.node, &asked.namespace, &asked.workload)
-                });
                 let pinned = pods[0]
                     .reason
                     .ties
@@ -544,12 +535,11 @@ impl<'a> Advice<'a> {
                 } else {
                     "Its volume is destroyed; nothing checks for other copies."
                 };
-                let others = if is_shared {
-                    " Others of its workload need that disk too: give up one at a time, and wait for Ready in between."
-                } else if asked.copies.is_none_or(|copies| copies.wanted > 1) {
-                    " Give up one pod of its workload at a time, and wait for Ready in between."
-                } else {
+                let is_alone = pods[0].facts.copies.is_some_and(|copies| copies.wanted <= 1);
+                let others = if is_alone {
                     ""
+                } else {
+                    " Give up one pod of its workload at a time, and wait for Ready in between."
                 };
                 format!(
                     "Only if {nodes} is lost for good, give up the data of {pods}: delete PVC {claim}.{waits} A run {} later deletes the pod. {data} {}{all}{others}",
