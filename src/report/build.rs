@@ -88,10 +88,7 @@ pub fn report<'a>(survey: &'a Survey<'a>) -> Report {
             .collect(),
         pods: match asked {
             Some(pod) => vec![explained::entry(survey, pod)],
-            None => survey
-                .longest_first()
-                .map(|pod| entry(survey, pod))
-                .collect(),
+            None => survey.terminating().map(|pod| entry(survey, pod)).collect(),
         },
         not_evicted: match asked {
             Some(_) => Vec::new(),

@@ -432,20 +432,6 @@ impl<'a> Survey<'a> {
         awaited
     }
 
-    /// Lists the Terminating pods of the run, the longest overdue first.
-    pub fn longest_first(&self) -> impl Iterator<Item = &PodView<'a>> {
-        let all = self
-            .pods
-            .iter()
-            .map(|pod| (&pod.facts.uid, pod))
-            .collect::<BTreeMap<_, _>>();
-        self.run
-            .plan
-            .pods
-            .iter()
-            .filter_map(move |judged| all.get(&judged.pod.uid).copied())
-    }
-
     /// Lists the active pods that a pod controls, and that are deleted with it; `None` if they were not read.
     pub fn owned_by(&self, pod: &PodFacts) -> Option<&'a [String]> {
         let owned = self

@@ -61,8 +61,7 @@ in_json! {
         pub never: Vec<String>,
         /// Every node that is NotReady or could not be read.
         pub nodes: Vec<NodeEntry>,
-        /// Every Terminating pod that was looked at, the longest overdue first. In explain: the
-        /// one pod.
+        /// Every Terminating pod that was looked at, the worst first. In explain: the one pod.
         pub pods: Vec<PodEntry>,
         /// The pods on NotReady nodes that Kubernetes has not evicted yet, each with what is foreseen. They are
         /// not Terminating, and no run judges them: their times of deletion are those that Kubernetes will
