@@ -38,7 +38,7 @@ entry! {
         pub asks: &'static str,
         /// Whether it holds; null if that is not known, because a fact could not be read.
         pub holds: Option<bool>,
-        /// Whether the verdict follows from it.
+        /// Whether the rules decide by it. A limit can then hold the pod, or a filter leave it out.
         pub decides: bool,
         /// What was seen, as a sentence.
         pub seen: String,

@@ -1,6 +1,7 @@
 //! Explains one pod: its facts, what happens by itself, what to do, and what each rule saw.
 
-use itertools::Itertools as _;
+use std::cmp::Ordering;
+
 use jiff::SignedDuration;
 
 use super::{
@@ -20,16 +21,9 @@ use crate::{
 
 /// Returns what each rule saw of the pod; none if it is not Terminating.
 pub fn rules(survey: &Survey<'_>) -> Vec<Evaluation> {
-    let Some(asked) = survey.terminating_asked() else {
-        return Vec::new();
-    };
-    let mut rules = survey.rules(asked.judged);
-    if asked.judged.limit.is_some() || survey.shown().is_empty() {
-        for rule in &mut rules {
-            rule.decides = false;
-        }
-    }
-    rules
+    survey
+        .terminating_asked()
+        .map_or_else(Vec::new, |asked| survey.rules(asked.judged))
 }
 
 /// Returns the entry of the pod.
@@ -93,9 +87,11 @@ pub fn headline(survey: &Survey<'_>, pod: &PodFacts) -> String {
             _ => format!("{name}  HANGS, its node is gone  [{code}], for {time}"),
         };
     }
-    let by = match rules.iter().find(|rule| rule.decides) {
-        Some(rule) => format!("rule {} of {}", rule.number, rules.len()),
-        None => "by a limit of the run".to_owned(),
+    let by = match decider(&rules) {
+        Some(rule) if asked.judged.limit.is_none() => {
+            format!("rule {} of {}", rule.number, rules.len())
+        }
+        _ => "by a limit of the run".to_owned(),
     };
     let verdict = match asked.verdict() {
         Verdict::Manual => "NEEDS YOU".to_owned(),
@@ -243,35 +239,31 @@ fn overdue(survey: &Survey<'_>, pod: &PodView<'_>) -> Option<String> {
     ))
 }
 
-/// Lists the rules by number: those that do not apply, and those after the one that decides, together; each other
-/// one with its question and what it saw.
+/// Returns the rule that decides: the first that applies, or whose answer is not known.
+fn decider(rules: &[Evaluation]) -> Option<&Evaluation> {
+    rules.iter().find(|rule| rule.decides)
+}
+
+/// Lists the rules by number: those that do not apply, the one that decides, and those after it. The first line says what it
+/// saw.
 fn of_rules(rules: &[Evaluation]) -> Option<String> {
-    let last_asked = rules
-        .iter()
-        .find(|rule| rule.decides)
-        .map_or(rules.len(), |rule| rule.number);
-    let said = rules.iter().map(|rule| {
-        let answer = match rule.holds {
-            _ if rule.number > last_asked => format!("not asked, since {last_asked} decides"),
-            Some(false) => "no".to_owned(),
-            // The first line says what it saw.
-            Some(true) if rule.decides => format!("{} YES", rule.asks),
-            Some(true) => format!("{} Yes. {}", rule.asks, rule.seen),
-            None => format!("{} Not known. {}", rule.asks, rule.seen),
-        };
-        (rule.number, rule.number, answer)
+    let Evaluation {
+        number,
+        asks,
+        holds,
+        ..
+    } = decider(rules)?;
+    let answer = holds.map_or("NOT KNOWN", |_| "YES");
+    let groups = [
+        (1, number - 1, "no".to_owned()),
+        (*number, *number, format!("{asks} {answer}")),
+        (number + 1, rules.len(), "not asked".to_owned()),
+    ]
+    .into_iter()
+    .filter_map(|(first, last, answer)| match first.cmp(&last) {
+        Ordering::Less => Some(format!("{first} to {last}: {answer}")),
+        Ordering::Equal => Some(format!("{first}: {answer}")),
+        Ordering::Greater => None,
     });
-    let groups = said
-        .coalesce(|before, after| {
-            if before.2 == after.2 {
-                Ok((before.0, after.1, after.2))
-            } else {
-                Err((before, after))
-            }
-        })
-        .map(|(first, last, answer)| match last - first {
-            0 => format!("{first}: {answer}"),
-            _ => format!("{first} to {last}: {answer}"),
-        });
     joined(groups, " · ")
 }
