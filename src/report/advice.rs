@@ -713,36 +713,32 @@ impl<'a> Advice<'a> {
                 },
                 None => "leave it on. Its old containers have ended.".to_owned(),
             };
-            let then = if needs.mark {
-                ", see it off, and confirm"
+            // Without the mark, its disk is needed.
+            let (fails, frozen) = if needs.disk {
+                (
+                    "reboot it (systemctl reboot)",
+                    format!("reset it, but {ERASES}."),
+                )
             } else {
-                ""
+                (
+                    "shut it down (systemctl poweroff), see it off, and confirm",
+                    "POWER IT OFF, see it off, and confirm.".to_owned(),
+                )
             };
-            let fails = if needs.disk {
-                "reboot it (systemctl reboot)".to_owned()
+            let (repair, otherwise) = if moves {
+                (
+                    "restart the kubelet. If its node is not Ready 2 minutes later",
+                    " Left frozen, two machines can write, unless the storage prevents it.",
+                )
             } else {
-                format!("shut it down (systemctl poweroff){then}")
-            };
-            let frozen = match (needs.disk, moves) {
-                (true, _) => format!("reset it, but {ERASES}."),
-                (false, true) => "POWER IT OFF, see it off, and confirm.".to_owned(),
-                (false, false) => format!("power it off{then}."),
-            };
-            let otherwise = if moves {
-                " Left frozen, two machines can write, unless the storage prevents it."
-            } else {
-                ""
-            };
-            let answers = if moves {
-                format!("restart the kubelet. If its node is not Ready 2 minutes later: {fails}.")
-            } else {
-                format!(
-                    "repair its network, or restart the kubelet. Only if its containers have stopped: {fails}."
+                (
+                    "repair its network, or restart the kubelet. Only if its containers have stopped",
+                    "",
                 )
             };
             cases = vec![
                 Case::new(Found::Boots, boots),
-                Case::new(Found::Answers, answers),
+                Case::new(Found::Answers, format!("{repair}: {fails}.")),
                 Case::new(Found::Frozen, frozen + otherwise),
             ];
         }
@@ -1527,41 +1523,40 @@ fn with_address(name: &str, known: Option<&NodeFacts>) -> String {
 
 /// Says which machine to look at, and by when.
 fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> String {
-    let whose = if nodes.len() == 1 { "its" } else { "their" };
-    let can_write = format!(
-        "other nodes can use {whose} volumes: if {nodes} still runs, two machines can write to them, unless the storage prevents it."
-    );
-    let by = match volumes {
-        Volumes::MoveAt(at) => format!(" before {}", clock(at)),
-        _ => String::new(),
-    };
-    let end = if needs.disk { "RESET" } else { "POWER OFF" };
-    let off = match nodes.len() {
-        _ if needs.history_alone => format!("See that the machine is off: {spot}{by}"),
-        1 => format!("{end} {spot}{by}, unless it is off or boots"),
-        _ => format!("{end} {spot}{by}, unless they are off or boot"),
-    };
-    let off = match volumes {
-        Volumes::MovedAt(at) => format!("{off}. Since {}, {can_write}", clock(at)),
-        Volumes::MayHaveMoved => {
-            format!("{off}. What earlier runs deleted there is not known: assume that {can_write}")
-        }
-        Volumes::MoveAt(_) => {
-            format!("{off}. From then on, {can_write}")
-        }
-        Volumes::MoveAfterRun(Some(at)) => {
-            return format!("Look at the console of {spot} before {}.", clock(at));
-        }
-        Volumes::MoveAfterRun(None) => {
-            return format!("Look at the console of {spot} before the next run.");
+    let (by, since) = match volumes {
+        Volumes::MovedAt(at) => (String::new(), format!("Since {},", clock(at))),
+        Volumes::MayHaveMoved => (
+            String::new(),
+            "What earlier runs deleted there is not known: assume that".to_owned(),
+        ),
+        Volumes::MoveAt(at) => (format!(" before {}", clock(at)), "From then on,".to_owned()),
+        Volumes::MoveAfterRun(at) => {
+            let by = at.map_or_else(|| "the next run".to_owned(), clock);
+            return format!("Look at the console of {spot} before {by}.");
         }
         Volumes::Stay => return format!("Look at the console of {spot}."),
     };
-    match nodes.len() {
-        _ if !needs.disk => off,
-        1 => format!("{off} Pods need its disk, so {ERASES}."),
-        _ => format!("{off} Pods need their disks, so {ERASES}."),
-    }
+    let [whose, unless, disk] = match nodes.len() {
+        1 => ["its", "it is off or boots", "its disk"],
+        _ => ["their", "they are off or boot", "their disks"],
+    };
+    let off = match needs {
+        Needs {
+            history_alone: true,
+            ..
+        } => format!("See that the machine is off: {spot}{by}"),
+        Needs { disk: true, .. } => format!("RESET {spot}{by}, unless {unless}"),
+        _ => format!("POWER OFF {spot}{by}, unless {unless}"),
+    };
+    let reset = prefixed(
+        " ",
+        needs
+            .disk
+            .then(|| format!("Pods need {disk}, so {ERASES}.")),
+    );
+    format!(
+        "{off}. {since} other nodes can use {whose} volumes: if {nodes} still runs, two machines can write to them, unless the storage prevents it.{reset}"
+    )
 }
 
 /// Spells a moment of the day.
