@@ -28,7 +28,7 @@ use crate::{
     judge::{Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     outcome::OutcomeCode,
     selector::Target,
-    words::{Foreign, counted, human_duration, in_turn, joined, listed, natural, prefixed},
+    words::{Foreign, human_duration, in_turn, joined, listed, natural, prefixed},
 };
 
 /// What shows that the machine from which a volume comes still has it. ceph-csi refuses an image that another client watches, a
@@ -863,30 +863,11 @@ impl<'a> Pods<'a> {
     }
 }
 
-/// Names a few pods, and counts many, but names the first of each of the first namespaces, so that none hides the pods of
-/// another. The lists name them, those that need you with their codes.
+/// Names the first pods, the namespaces in turn, so that none hides the pods of another. The lists name the others.
 impl Display for Pods<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if self.len() <= NAMED {
-            return write!(f, "{}", self.iter().map(|pod| pod.name()).format(", "));
-        }
-        let namespaces = self.iter().map(|pod| &pod.facts.namespace).unique().count();
-        match namespaces.min(NAMED) {
-            1 => write!(f, "{} pods", self.len())?,
-            first => {
-                let named = self.in_turn(NAMED).into_iter().take(first);
-                let more = counted(self.len() - first, "more pod", "more pods");
-                write!(f, "{} and {more}", named.map(PodView::name).format(", "))?;
-            }
-        }
-        match self
-            .iter()
-            .map(|pod| (pod.fate, pod.fate_code))
-            .all_equal_value()
-        {
-            Ok((Verdict::Manual, code)) => write!(f, " [{code}]"),
-            _ => Ok(()),
-        }
+        let named = self.in_turn(NAMED).into_iter();
+        f.write_str(&listed(&named.map(PodView::name).collect_vec(), NAMED))
     }
 }
 

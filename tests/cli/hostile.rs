@@ -293,7 +293,8 @@ fn no_namespace_hides_the_pods_of_another() {
     let mut held = held.filter_map(|step| step["what"].as_str());
     let held = held.find(|what| what.contains("held by finalizer"));
     let held = held.expect("a step");
-    assert!(held.contains("victim/db-0 and 59 more pods"), "{held}");
+    let named = "tenant/p0-0, victim/db-0, tenant/p1-0 and 58 more";
+    assert!(held.contains(named), "{held}");
 }
 
 /// Pods of a tenant that have not started, or whose authors wrote notes, hide nothing of another.
