@@ -84,10 +84,10 @@ fn the_process_ends_whatever_its_run_does() {
 /// A person may read for longer than the deadline.
 #[test]
 fn the_deadline_ends_no_report_that_is_being_read() {
-    let mut run = talkative(&["--log-level=off", "--deadline=1s"]);
+    let mut run = talkative(&["--log-level=off", "--deadline=5s"]);
     let mut child = run.command.spawn().expect("it starts");
     // Longer than the deadline and the ten seconds after it.
-    thread::sleep(Duration::from_secs(14));
+    thread::sleep(Duration::from_secs(18));
     let mut report = String::new();
     let mut stdout = child.stdout.take().expect("it is piped");
     stdout.read_to_string(&mut report).expect("a report");
