@@ -66,6 +66,8 @@ pub struct About {
     pub errors: BTreeSet<ReadError>,
     /// The facts that were not saved, as sentences.
     pub unseen: Vec<String>,
+    /// It may have the pods of one namespace only.
+    pub may_lack_pods: bool,
     /// It has no namespace.
     pub lacks_namespaces: bool,
     /// It has no lease of a node.

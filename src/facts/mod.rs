@@ -117,6 +117,8 @@ pub struct ClusterFacts {
     /// The facts that this kind of source cannot show (a snapshot without leases, for example), as
     /// sentences.
     pub unseen: Vec<String>,
+    /// Whether pods of other namespaces may be missing.
+    pub may_lack_pods: bool,
 }
 
 impl ClusterFacts {

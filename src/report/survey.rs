@@ -936,7 +936,7 @@ fn note(judged: &Judged) -> Option<String> {
 
 /// Tells whether the out-of-service taint may be set for a minute, if no limit holds the node. The pod garbage collector
 /// then force-deletes whatever terminates there, so each rule is asked of each pod that has not ended, Terminating or not.
-/// Nothing is known of pods in namespaces that are left out, and of pods that could not be read.
+/// Nothing is known of pods in namespaces that are left out or were not saved, and of pods that could not be read.
 fn may_taint<'p, 'a: 'p>(
     run: &'a RunRecord<'_>,
     node: &NodeFacts,
@@ -951,6 +951,7 @@ fn may_taint<'p, 'a: 'p>(
             .as_ref()
             .is_some_and(|skip| skip.holds(facts.now))
         || !run.settings.namespaces.selects_all()
+        || facts.may_lack_pods
         || !facts.errors.is_empty()
     {
         return false;

@@ -94,6 +94,8 @@ impl<'a, A: Api> Gathering<'a, A> {
                 node_count: rows.len(),
                 node_counts: NodeCounts::NotNeeded,
                 unseen: about.unseen.clone(),
+                may_lack_pods: about.may_lack_pods,
+
                 ..ClusterFacts::default()
             },
             rows,

@@ -451,6 +451,14 @@ impl Saved {
         )))
     }
 
+    /// Reports whether pods of other namespaces may not have been saved. Without -A, kubectl saves the pods of one namespace
+    /// only, but still saves all namespaces.
+    fn may_lack_pods(&self) -> bool {
+        let pods = self.all().map(|pod: &RawPod| &pod.metadata.namespace);
+        let is_one = pods.unique().count() == 1;
+        self.manifest.is_none() && is_one && self.all::<RawNamespace>().count() != 1
+    }
+
     /// Names the kinds that the file lacks, with the command that saves everything, as lines of text;
     /// none if the file is complete.
     fn unseen(&self, namespaces: &NamespaceFilter) -> Vec<String> {
@@ -466,16 +474,14 @@ impl Saved {
             is_deleted && pod.facts.uses_claims() && pod.facts.stateful_set().is_some()
         };
         let of_sets = self.all().any(of_set);
-        // Without -A, kubectl saves the pods of one namespace only, but still saves all namespaces.
-        let pods = self.all().map(|pod: &RawPod| &pod.metadata.namespace);
-        let one = pods.unique().count() == 1 && self.all::<RawNamespace>().count() != 1;
+
         let missing = [
             (
                 !self.has_stamps,
                 "managedFields (--show-managed-fields; without them, a wrong clock of a node is not seen)",
             ),
             (
-                one && namespaces.include.is_none(),
+                self.may_lack_pods() && namespaces.include.is_none(),
                 "pods of other namespaces (-A)",
             ),
             (
@@ -587,6 +593,8 @@ impl Api for Saved {
             is_part: self.manifest.is_none(),
             errors: self.errors(),
             unseen: self.unseen(namespaces),
+            may_lack_pods: self.may_lack_pods(),
+
             lacks_namespaces: self.manifest.is_none() && !self.is_saved::<RawNamespace>(),
             lacks_leases: !self.has_leases(),
             at_given_time: self.at_given_time,

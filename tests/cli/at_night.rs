@@ -231,7 +231,7 @@ fn remembered(node: &str) -> String {
         "Node ds02: {ready: 'True'}\nNode ds03: {ready: 'True'}\n".to_owned(),
         "StatefulSet git/gitea: {apiVersion: apps/v1, spec: {replicas: 1}, status: {replicas: 1, readyReplicas: 0}}\n".to_owned(),
         "StatefulSet kafka/broker: {apiVersion: apps/v1, spec: {replicas: 5}, status: {replicas: 5, readyReplicas: 5}}\n".to_owned(),
-        "Namespace vault: {}\nPod vault/vault-0: {node: ds01, grace: 30, overdue: 700}\n".to_owned(),
+        "Namespace vault: {}\nPod vault/vault-0: {node: ds01, grace: 30, overdue: 700}\nPod git/gitea-1: {node: ds02, grace: null}\n".to_owned(),
         format!("ConfigMap pod-reaper/pod-reaper-history: {history}\n"),
     ]
     .concat()
@@ -587,6 +587,10 @@ fn the_taint_is_printed_only_where_nothing_is_kept() {
         (
             "a pod could not be read",
             "Pod impala/odd: {metadata: {uid: ''}}\n".to_owned(),
+        ),
+        (
+            "pods of another namespace may not have been saved",
+            "Namespace shop: {}\n".to_owned(),
         ),
     ] {
         assert!(!taints(&more, &[]), "{what}");
