@@ -318,7 +318,7 @@ impl Limit {
                 "{state}. The pods wait: when that many nodes fail, the cause is more often the API server or the network than the nodes."
             ),
             Self::FailedTogether { .. } => format!(
-                "{state}. The pods wait: a switch, a rack or a host can be the cause, and the machines can run. Confirm those that you found off."
+                "{state}. The pods wait: a switch, a rack or a host can be the cause, and the machines can run."
             ),
             Self::NoRoom(_) => format!("The pod could start nowhere else: {state}."),
             Self::Unread(_) => unread_facts(&state),

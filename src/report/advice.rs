@@ -64,7 +64,6 @@ pub enum What<'a> {
     DropMembers(&'a Quorum),
     AskMembers(&'a Quorum),
     Reach,
-    MakeRoom,
     SeeWhatIsNotKnown(&'a str),
     // A machine lives: repair what fails there.
     Repair {
@@ -76,6 +75,7 @@ pub enum What<'a> {
         needs: Needs,
     },
     SwitchOn,
+    MakeRoom,
     // A machine may still run.
     PowerOff,
     // Pods may run elsewhere, or twice.
@@ -342,7 +342,7 @@ impl<'a> Advice<'a> {
                         "Reach each of {spots} at its console: one of them can run, and be cut off."
                     )
                 };
-                format!("{see} Leave on what runs, and repair its network: a restart there can stop the API server for all. Switch on what is off, {UNLESS_RESET}. Only once one of them is Ready, reset what is frozen.")
+                format!("{see} Leave on what runs, and repair its network: a restart there, also of k3s or RKE2, can stop the API server for all. Switch on what is off, {UNLESS_RESET}. Only once one of them is Ready, reset what is frozen.")
             }
             What::DropMembers(quorum) => {
                 let names = listed(&quorum.not_ready, NAMES);
@@ -359,7 +359,7 @@ impl<'a> Advice<'a> {
                     let off = format!("{name}: only once you have SEEN it off, and it stays off, confirm that. A run then deletes what no rule keeps there.");
                     let confirm = target.confirm_off(node, may_taint);
                     cases.push(Case::new(Found::Off, off).with(confirm, harms).on([name.as_str()]));
-                    let gone = format!("{name}: only if the datastore is elsewhere, or was reset or restored without it, delete its Node object.");
+                    let gone = format!("{name}: only if the machine is gone for good, and the datastore is elsewhere, or was reset or restored without it, delete its Node object.");
                     cases.push(Case::new(Found::Gone, gone).with(target.delete_node(node), harms).on([name.as_str()]));
                 }
                 if quorum.not_ready.len() > NAMED && asked.is_none() {
@@ -385,7 +385,7 @@ impl<'a> Advice<'a> {
                 let on = format!("switch it on again{unless}.");
                 let off = match nodes[..] {
                     [name] => format!("{on} Only once you have SEEN {name} off, and it stays off, confirm that; a run then deletes what no rule keeps there."),
-                    _ => format!("{on} Only if it stays off, confirm that; a run then deletes what no rule keeps there. Look at each of the others before you confirm it."),
+                    _ => format!("{on} Only once you have SEEN it off, and it stays off, confirm that; a run then deletes what no rule keeps there. Look at each of the others before you confirm it."),
                 };
                 cases = vec![
                     Case::new(
@@ -395,19 +395,20 @@ impl<'a> Advice<'a> {
                     Case::new(Found::Frozen, format!("repair its host or storage, or reset it, but {ERASES}.")),
                     self.confirm(survey, &off),
                 ];
-                format!("Look at the console of {spot}. Before that, suspend the CronJob: once few of these nodes are NotReady, a run deletes there, even if they run. Resume it once they are Ready, or off and confirmed.")
+                format!("Suspend the CronJob: once few of these nodes are NotReady, a run deletes there, even if they run. Then look at the console of {spot}. Resume the CronJob once they are Ready, or off and confirmed.")
             }
-            What::MakeRoom if nodes.is_empty() => format!(
-                "Once {} off: add or uncordon a node on which {pods} can start.",
-                pods.nodes().are()
-            ),
+                        What::MakeRoom if nodes.is_empty() => {
+                let nodes = pods.nodes();
+                let stay = if nodes.len() == 1 { "stays" } else { "stay" };
+                format!("If {nodes} {stay} off: add or uncordon a node on which {pods} can start.")
+            }
             What::MakeRoom => {
                 let room = format!(
                     "once {} Ready, or confirmed off, add or uncordon a node on which {pods} can start.",
                     nodes.are()
                 );
                 cases = vec![
-                    self.confirm(survey, "switch it on again. Only if it stays off, confirm that; a run then deletes there, although nothing has room."),
+                    self.confirm(survey, "switch it on again. Only once you have SEEN it off, and it stays off, confirm that; a run then deletes there, although nothing has room."),
                     Case::new(Found::Then, room),
                 ];
                 format!("Look at the console of {spot}, and bring it back.")
@@ -426,7 +427,7 @@ impl<'a> Advice<'a> {
                     None => "see why the kubelet does not report Ready: restart the kubelet or the container runtime. The kubelet then ends the pods.",
                 };
                 format!(
-                    "Log in to {spot}, and {repair} If that fails, reboot {nodes}. If that fails too, power {nodes} off: after {} of silence, a run force-deletes the pods.",
+                    "Log in to {spot}, and {repair} If that fails, reboot {nodes}. If that fails too, power {nodes} off, and see that: after {} of silence, a run force-deletes the pods.",
                     human_duration(survey.settings.policy.silent_after())
                 )
             }
@@ -439,9 +440,14 @@ impl<'a> Advice<'a> {
                 pods.verb("needs", "need"),
                 if nodes.len() == 1 { "its disk" } else { "their disks" }
             ),
-            What::PowerOff => format!(
-                "Bring {nodes} back, or power off what does not boot: old containers can still run there."
-            ),
+                        What::PowerOff => {
+                let waits = |pod: &PodView<'_>| pod.asks().contains(&ReasonCode::Finalizers);
+                let end = match self.select(survey, waits) {
+                    None => "power off what does not boot: old containers can still run there.".to_owned(),
+                    Some(_) => format!("reset what does not boot, but {ERASES}, which the controller of a finalizer can need."),
+                };
+                format!("Bring {nodes} back, or {end}")
+            }
             What::RepairLeaf => {
                 let [leaf, it, its] = match nodes.len() {
                     1 => ["leaf node", "it", "its"],
@@ -477,7 +483,7 @@ impl<'a> Advice<'a> {
                     String::new()
                 };
                 format!(
-                    "{find}Keep the backups from before {since}, and let each owner check the data (logs, the application's own check). If you find two writers, stop the application before it writes again. On {node}, these can have run beside their replacements: {pods}."
+                    "{find}Save this report, keep the backups from before {since}, and let each owner check the data (logs, the application's own check). If you find two writers, stop the application before it writes again. On {node}, these can have run beside their replacements: {pods}."
                 )
             }
             What::NotDeleted { code, why } => {
@@ -1426,9 +1432,16 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         Some(Limit::FailedTogether { .. }) => Some("--max-failed-together=0"),
         _ => None,
     };
-    let before = survey
-        .select(|pod| pod.moves_a_volume() && survey.node_of(pod).is_some_and(NodeView::is_suspect))
-        .map(|pods| format!("before {} off", pods.nodes().are()));
+    // A question about one pod is asked at a machine that has others, too.
+    let asked = survey.asked.map(|pod| pod.node.as_deref());
+    let moving = survey
+        .nodes
+        .iter()
+        .filter(|node| node.is_suspect() && node.volumes != Volumes::Stay)
+        .map(|node| node.name)
+        .filter(|name| asked.is_none_or(|asked| asked == Some(*name)));
+    let moving = Nodes::of(moving);
+    let before = (!moving.is_empty()).then(|| format!("before {} off", moving.are()));
     let by_hand = survey.select(|pod| needs_you(pod) && !is_kept(pod));
     let kept = survey.select(is_kept).map(|_| match by_hand {
         Some(_) => "force-delete pods that need you except by a step above, ",
@@ -1454,10 +1467,10 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         }),
         match (survey.select(needs_you), before) {
             (Some(_), before) => {
-                let verb = if kept.is_some() { "or" } else { "force-delete" };
+                                let verb = if kept.is_some() { "or" } else { "force-delete" };
                 let any = before.map(|before| format!("{verb} any other pod {before}, "));
                 Some(format!(
-                    "{}{}strip a finalizer, or, except by a step, delete a Node, a PVC or a VolumeAttachment.",
+                    "strip a finalizer, {}{}or, except by a step, delete a Node, a PVC or a VolumeAttachment.",
                     kept.unwrap_or_default(),
                     any.unwrap_or_default()
                 ))
@@ -1466,7 +1479,7 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
                 "force-delete pods by hand, or delete a Node or a VolumeAttachment, {before}."
             )),
             (None, None) if is_attached => {
-                Some("delete a VolumeAttachment before you have seen its node off.".to_owned())
+                Some("delete a VolumeAttachment, or its finalizer, before you have seen its node off.".to_owned())
             }
             (None, None) => None,
         },

@@ -128,6 +128,7 @@ pub fn entry(survey: &Survey<'_>, pod: &PodView<'_>) -> PodEntry {
         outcome: pod.outcome_code(),
         outcome_detail: pod.outcome.map(Outcome::sentence),
         reaped_from: match pod.verdict() {
+            _ if pod.outcome_code() == Some(OutcomeCode::Deleted) => None,
             Verdict::Reap => Some(survey.now),
             _ => judged.reaped_from(),
         },

@@ -53,13 +53,14 @@ entry! {
         pub what: String,
         /// What to paste, where there is something.
         pub command: Option<String>,
-        /// The harm that the step does, to `data` or `pods`; null if it does none.
+        /// The harm that the step itself does, to `data` or `pods`; null if it does none. Each case has its own.
         pub harms: Option<Harm>,
         /// The pods that it is about, as namespace and name; empty if it is about nodes, or the run.
         pub pods: Vec<String>,
         /// The nodes that it is about.
         pub nodes: Vec<String>,
-        /// Whether a run with it ends with exit code 5, if `--exit-on-manual` is set.
+        /// Whether somebody has to be woken: the run then ends with exit code 5, if `--exit-on-manual` is set. What hangs on a
+        /// Ready node wakes nobody, nor a workload that has been down for two hours.
         pub rings: bool,
         /// What you may find, and what to do then.
         pub cases: Vec<Case>,

@@ -461,8 +461,8 @@ fn with_copies(pods: &[&PodView<'_>], may_count: bool) -> String {
                 _ => pods.iter().map(|pod| pod.name()).join(", "),
             };
             match copies {
-                Some(copies) if pods.len() > 1 => format!("{names} ({copies} Ready each)"),
-                Some(copies) => format!("{names} ({copies} Ready)"),
+                Some(copies) if pods.len() > 1 => format!("{names} ({copies} pods Ready each)"),
+                Some(copies) => format!("{names} ({copies} pods Ready)"),
                 None => format!("{names} (Ready pods not known)"),
             }
         })

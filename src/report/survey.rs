@@ -155,7 +155,7 @@ pub enum Risk {
     AttachmentsUnread,
     /// Another node can mount its volume, which nothing attaches: the volume's kind.
     Shared,
-    /// Its disk is none that something attaches: the driver's `attachRequired`, or the kind of the volume.
+    /// Two machines can write to its disk: the driver's `attachRequired`, or the kind of the volume.
     TwoWriters,
     /// A PVC or its volume could not be read or is Lost; or the PVC has a `deletionTimestamp` or an owner.
     Unverified,

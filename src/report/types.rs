@@ -45,10 +45,10 @@ in_json! {
         pub breaker: Option<BreakerEntry>,
         /// What is down. In explain: the pod, its verdict and what decided.
         pub headline: String,
-        /// By when to act, so that no second machine can write to a volume: `judgedAt` if the next run deletes its pod. Null
-        /// if there is no such moment to come.
+        /// By when to act, so that no second machine can write to a volume: `judgedAt` means before the next run, which
+        /// deletes its pod. Null if there is no such moment to come.
         pub act_before: Option<Timestamp>,
-        /// What no run deletes, and why, as sentences.
+        /// What a limit or a majority holds, and why, as sentences.
         pub held: Vec<String>,
         /// Which data is at risk, as sentences.
         pub data: Vec<String>,
@@ -181,7 +181,7 @@ in_json! {
         pub outcome: Option<OutcomeCode>,
         /// The outcome as a sentence.
         pub outcome_detail: Option<String>,
-        /// From when on a run may reap it, now if the verdict is `reap`; null if it waits for more than time.
+        /// From when on a run may reap it, `judgedAt` if the verdict is `reap`; null if it waits for more than time, or is deleted.
         pub reaped_from: Option<Timestamp>,
         /// What the rules say of it once time alone no longer keeps it; null if something else keeps it.
         pub foreseen: Option<ForeseenEntry>,

@@ -852,7 +852,7 @@ fn counts_of_any_size_are_compared() {
         state += &format!("PersistentVolume pv-{name}: {{claim: impala/{name}, on: ds01}}\n");
     }
     let said = page(&state, &[]);
-    let least = format!("impala/c-0 ({}/{most} Ready)", most / 2);
+    let least = format!("impala/c-0 ({}/{most} pods Ready)", most / 2);
     assert!(said.contains(&least), "{said}");
 }
 
@@ -961,12 +961,12 @@ fn a_machine_that_is_alive_is_judged_by_what_is_ready() {
     let some = page(&state(alive, 2), &[]);
     let none = page(&state(alive, 0), &[]);
     assert!(
-        some.contains("impala/db-0 (2/3 Ready) can still run on ds01.")
+        some.contains("impala/db-0 (2/3 pods Ready) can still run on ds01.")
             && some.contains("NOW Nothing"),
         "{some}"
     );
     assert!(
-        none.contains("(0/3 Ready)") && none.contains("NOW 1 Log in to ds01"),
+        none.contains("(0/3 pods Ready)") && none.contains("NOW 1 Log in to ds01"),
         "{none}"
     );
     let old = page(&state("since: 1800, renewed: 300", 2), &[]);
@@ -1138,9 +1138,10 @@ fn never_forbids_no_step_of_the_page() {
          volumes: [{name: host, hostPath: {path: /srv/data}}]}, owner: StatefulSet host";
     let by_hand = nodes + &pod("ds01", "host-0", path);
     let said = page(&by_hand, &[]);
-    assert!(!said.contains("NEVER force-delete"), "{said}");
+    assert!(!said.contains("force-delete pods"), "{said}");
     let said = page(&(by_hand + &local("ds01", "db-0", "data-db-0")), &[]);
-    let never = "NEVER force-delete pods that need you except by a step above, strip a finalizer";
+    let never =
+        "NEVER strip a finalizer, force-delete pods that need you except by a step above, or";
     assert!(said.contains(never), "{said}");
 }
 

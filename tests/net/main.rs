@@ -230,7 +230,13 @@ fn a_failing_read_never_adds_a_write() {
 /// words, and exit code 5.
 #[test]
 fn a_history_changes_no_verdict_and_no_delete() {
-    const POWER_OFF: [&str; 4] = ["power ", "powered off", "turn off", "reset it"];
+    const POWER_OFF: [&str; 5] = [
+        "power ",
+        "powered off",
+        "turn off",
+        "reset it",
+        "reset what",
+    ];
     let (mut deleted, mut remembered, mut unread) = (0, 0, 0);
     let enough = for_every_seed(|seed| {
         let any = Plan::calm(seed).remembers_anything(seed).run();
