@@ -156,7 +156,7 @@ impl Stored<'_> {
             affinity: affinity.clone(),
         };
         match (volume_reach(claim, volume, self.node), self.unneeded()) {
-            // What becomes of a PVC that goes with the pod is said by its other tie.
+            // The other tie of a PVC that goes with the pod says what becomes of it.
             (Reach::Pinned | Reach::Confined, Some(why)) => {
                 going.is_none().then_some(TieKind::Unneeded(why))
             }

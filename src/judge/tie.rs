@@ -51,7 +51,7 @@ pub enum TieKind {
     Unneeded(Unneeded),
 }
 
-/// Where the data of a volume is that no other node is known to reach. Its `Display` is a phrase about the volume.
+/// The place of the data of a volume that no other node is known to reach. Its `Display` is a phrase about the volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     /// The kind of storage.

@@ -94,7 +94,7 @@ pub enum What<'a> {
     },
     SeeAttachment {
         attachment: &'a str,
-        /// What it does not do, and for whom.
+        /// The sentence that says where the attachment stays, and whom that stops.
         why: String,
     },
     NotReadyAgain {
@@ -397,7 +397,7 @@ impl<'a> Advice<'a> {
                 ];
                 format!("Suspend the CronJob: once few of these nodes are NotReady, a run deletes there, even if they run. Then look at the console of {spot}. Resume the CronJob once they are Ready, or off and confirmed.")
             }
-                        What::MakeRoom if nodes.is_empty() => {
+            What::MakeRoom if nodes.is_empty() => {
                 let nodes = pods.nodes();
                 let stay = if nodes.len() == 1 { "stays" } else { "stay" };
                 format!("If {nodes} {stay} off: add or uncordon a node on which {pods} can start.")
@@ -440,7 +440,7 @@ impl<'a> Advice<'a> {
                 pods.verb("needs", "need"),
                 if nodes.len() == 1 { "its disk" } else { "their disks" }
             ),
-                        What::PowerOff => {
+            What::PowerOff => {
                 let waits = |pod: &PodView<'_>| pod.asks().contains(&ReasonCode::Finalizers);
                 let end = match self.select(survey, waits) {
                     None => "power off what does not boot: old containers can still run there.".to_owned(),
@@ -719,7 +719,7 @@ impl<'a> Advice<'a> {
                 },
                 None => "leave it on. Its old containers have ended.".to_owned(),
             };
-            // Without the mark, its disk is needed.
+            // Pods need its disk, if not the mark.
             let (fails, frozen) = if needs.disk {
                 (
                     "reboot it (systemctl reboot)",
@@ -1432,7 +1432,7 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         Some(Limit::FailedTogether { .. }) => Some("--max-failed-together=0"),
         _ => None,
     };
-    // A question about one pod is asked at a machine that has others, too.
+    // The machine of the asked pod can have other pods, too.
     let asked = survey.asked.map(|pod| pod.node.as_deref());
     let moving = survey
         .nodes
@@ -1467,7 +1467,7 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         }),
         match (survey.select(needs_you), before) {
             (Some(_), before) => {
-                                let verb = if kept.is_some() { "or" } else { "force-delete" };
+                let verb = if kept.is_some() { "or" } else { "force-delete" };
                 let any = before.map(|before| format!("{verb} any other pod {before}, "));
                 Some(format!(
                     "strip a finalizer, {}{}or, except by a step, delete a Node, a PVC or a VolumeAttachment.",

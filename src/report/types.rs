@@ -48,7 +48,7 @@ in_json! {
         /// By when to act, so that no second machine can write to a volume: `judgedAt` means before the next run, which
         /// deletes its pod. Null if there is no such moment to come.
         pub act_before: Option<Timestamp>,
-        /// What a limit or a majority holds, and why, as sentences.
+        /// The pods and nodes that a limit or a majority holds, and why, as sentences.
         pub held: Vec<String>,
         /// Which data is at risk, as sentences.
         pub data: Vec<String>,
