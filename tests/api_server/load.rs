@@ -26,9 +26,34 @@ struct Failure {
 
 /// Runs to the end. Returns the report and the peak memory in KiB, and prints the cost. The report is written last.
 fn measured(what: &str, proxy: &Proxy, options: &[&str]) -> (Value, u64) {
+    measured_of(what, binary(&proxy.kubeconfig), proxy, options)
+}
+
+/// Prints the cost of dry runs in turns with those of another build, if `POD_REAPER_BESIDE` names one. Its limits are set by
+/// variables, since an older build refuses options that it does not know.
+fn in_turns(what: &str, proxy: &Proxy) {
+    let Some(other) = std::env::var_os("POD_REAPER_BESIDE") else {
+        return;
+    };
+    for _ in 0..5 {
+        for program in [executable(), PathBuf::from(&other)] {
+            let what = format!("{what}, {}", program.display());
+            let mut command = Command::new(program);
+            command
+                .env_clear()
+                .envs([("HOME", "/nonexistent"), ("MAX_FAILED_TOGETHER", "0")])
+                .stdin(Stdio::null())
+                .arg("--kubeconfig")
+                .arg(&proxy.kubeconfig);
+            measured_of(&what, command, proxy, &["--dry-run"]);
+        }
+    }
+}
+
+fn measured_of(what: &str, mut program: Command, proxy: &Proxy, options: &[&str]) -> (Value, u64) {
     let before = proxy.seen().len();
     let started = Instant::now();
-    let mut child = binary(&proxy.kubeconfig)
+    let mut child = program
         .args(SHORT)
         .args(["--output", "json", "--log-level", "warn"])
         .args(options)
@@ -85,6 +110,7 @@ fn nodes_die(failure: &Failure) {
     measured("nothing wrong", &proxy, &[]);
     // The history, and a page for each 1,000 nodes.
     assert_eq!(proxy.seen().len(), 1 + ready.div_ceil(1_000));
+    in_turns("nothing wrong", &proxy);
 
     in_parallel(BUILDERS, 0..failure.dead, |node| {
         make(&cluster, &format!("Node dead-{node}: {{{of_node}}}"));
@@ -97,6 +123,7 @@ fn nodes_die(failure: &Failure) {
         crate::pod(&cluster, &pod)
     });
     until_overdue();
+    in_turns("nodes dead", &proxy);
     let cap = stuck.len() / 4;
     for (deleted, cap) in [(cap, cap), (stuck.len() - cap, 0)] {
         let before = proxy.took_effect().len();
@@ -146,11 +173,11 @@ fn a_zone_dies_in_a_big_cluster() {
 
 #[test]
 #[ignore = "builds a cluster of 50,000 pods, which takes minutes; see tests/README.md"]
-fn two_nodes_die_in_a_big_cluster() {
+fn one_node_dies_in_a_big_cluster() {
     nodes_die(&Failure {
         nodes: 1_000,
-        dead: 2,
-        crowded: 2,
+        dead: 1,
+        crowded: 1,
         stuck: 30,
         running: 50_000,
         padding: 10_000,

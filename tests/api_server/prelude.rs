@@ -14,7 +14,7 @@ pub(crate) use crate::{
             all_commands, annotate, each, make, namespace, node_becomes, node_path, pod, pod_path,
             str_of,
         },
-        program::{run_with, shown},
+        program::{executable, run_with, shown},
         proxy::{MARKER, Proxy, Seen},
         samples::yaml,
     },
