@@ -9,12 +9,13 @@ use std::{
 use derive_more::Deref;
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
+use strum::IntoStaticStr;
 
 use super::{
     NAMED, NAMES,
     document::{Case, Found, Step},
     hang::{Hang, HangCode, kubelet_service},
-    head::day,
+    head::{day, deadline},
     survey::{NodeView, PodView, State, Survey, Volumes},
 };
 use crate::{
@@ -50,7 +51,8 @@ pub struct Advice<'a> {
 }
 
 /// What is to be done. The order of the variants is that of a page, the most urgent first.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum What<'a> {
     // Volumes are detached while they are mounted.
     TakeTaintOff(&'a str),
@@ -276,6 +278,14 @@ impl<'a> Advice<'a> {
             case.harms = case.harms.filter(|_| !case.commands.is_empty());
         }
         Step {
+            code: (&self.what).into(),
+            before: match self.what {
+                What::SeeMachine { .. } => {
+                    let nodes = self.nodes.iter().filter_map(|name| survey.node(name));
+                    deadline(survey, &nodes.collect_vec())
+                }
+                _ => None,
+            },
             when: self.press.map_or(When::Later, |_| When::Now),
             what,
             harms: (self.gives_up() || self.what == What::GiveUpOneByOne).then_some(Harm::Data),

@@ -1,5 +1,7 @@
 //! The document: what a report says to people, before it becomes text or HTML.
 
+use jiff::Timestamp;
+
 use super::advice::{Harm, When};
 use crate::{
     codes::{codes, entry},
@@ -47,8 +49,12 @@ pub enum Line {
 entry! {
     /// A thing to do.
     pub struct Step as "StepEntry" {
+                /// What kind of thing it is, such as `see-machine` or `give-up`.
+        pub code: &'static str,
         /// How soon.
         pub when: When,
+        /// By when, if a second machine can write after that: `judgedAt` means before the next run.
+        pub before: Option<Timestamp>,
         /// What to do.
         pub what: String,
         /// What to paste, where there is something.
