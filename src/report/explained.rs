@@ -94,7 +94,8 @@ pub fn headline(survey: &Survey<'_>, pod: &PodFacts) -> String {
         _ => "by a limit of the run".to_owned(),
     };
     let verdict = match asked.verdict() {
-        Verdict::Manual => "NEEDS YOU".to_owned(),
+                Verdict::Manual => "NEEDS YOU".to_owned(),
+        Verdict::Reap => "A RUN DELETES IT".to_owned(),
         verdict => verdict.as_str().to_uppercase(),
     };
     // A limit can last longer than the time for which the pod waits.
@@ -125,7 +126,7 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
         let is_other = asked.is_some_and(|pod| !pod.moves_a_volume())
             && head::deadline(survey, &[node]).is_some();
         let other = if is_other {
-            " The time is that of other pods."
+            " That is about volumes of other pods there."
         } else {
             ""
         };
