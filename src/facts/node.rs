@@ -212,6 +212,8 @@ pub struct Quorum {
     pub ready: usize,
     /// The number of all members.
     pub members: usize,
+    /// The name of a Ready member; `None` if they were only counted.
+    pub a_ready: Option<String>,
     /// The names of the members that are not Ready.
     pub not_ready: Vec<String>,
     /// Whether etcd was seen: the role, or a container.

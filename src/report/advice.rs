@@ -182,6 +182,8 @@ const ERASES: &str = "never stop and start a cloud instance: that erases its ins
 const CONFIRMED: usize = 5;
 /// For how long a node is opted out that nobody can look at.
 const LOOKED_AWAY: SignedDuration = SignedDuration::from_hours(1);
+/// The time within which a machine can be looked at, and its kubelet restarted.
+const SHORT: SignedDuration = SignedDuration::from_mins(5);
 /// For how long after a failure a workload that only you can bring back wakes somebody.
 const RINGS: SignedDuration = SignedDuration::from_hours(2);
 
@@ -343,16 +345,16 @@ impl<'a> Advice<'a> {
                     Some(Distribution::Rke2) => "rke2 etcd-snapshot save",
                     None => "etcdctl snapshot save",
                 };
-                let see = if quorum.has_etcd {
-                    format!(
-                        "Save a snapshot of etcd on a member that is Ready ({save}). Then reach each of {spots} at its console."
-                    )
-                } else {
-                    format!(
-                        "Reach each of {spots} at its console: one of them can run, and be cut off."
-                    )
-                };
-                format!("{see} Leave on what runs, and repair its network: a restart there, also of k3s or RKE2, can stop the API server for all. Switch on what is off, {UNLESS_RESET}. Only once one of them is Ready, reset what is frozen.")
+                                cases = vec![
+                    Case::new(Found::Answers, "leave it on, and repair its network. A restart there, also of k3s or RKE2, can stop the API server for all."),
+                    Case::new(Found::Frozen, "reset it only once another of them is Ready."),
+                    Case::new(Found::Off, format!("switch it on, {UNLESS_RESET}. If nobody can tell, leave it off until morning.")),
+                ];
+                match quorum.a_ready.as_ref().filter(|_| quorum.has_etcd) {
+                    Some(ready) => format!("Save a snapshot of etcd on {ready} ({save}). Then reach each of {spots} at its console."),
+                    None => format!("Reach each of {spots} at its console: one of them can run, and be cut off."),
+                }
+
             }
             What::DropMembers(quorum) => {
                 let names = listed(&quorum.not_ready, NAMES);
@@ -405,7 +407,11 @@ impl<'a> Advice<'a> {
                     Case::new(Found::Frozen, format!("repair its host or storage, or reset it, but {ERASES}.")),
                     self.confirm(survey, &off),
                 ];
-                format!("Suspend the CronJob: once few of these nodes are NotReady, a run deletes there, even if they run. Then look at the console of {spot}. Resume the CronJob once they are Ready, or off and confirmed.")
+                                let all = match survey.together.iter().find(|(_, names)| names.contains(&nodes[0])) {
+                    Some((_, names)) => format!("the {} nodes that failed together", names.len()),
+                    None => "the nodes that are down".to_owned(),
+                };
+                format!("Suspend pod-reaper's CronJob: once few of {all} are NotReady, it deletes pods there, even on machines that run. Then look at the console of {spot}. Resume the CronJob once all are Ready, or off and confirmed.")
             }
             What::MakeRoom if nodes.is_empty() => {
                 let nodes = pods.nodes();
@@ -642,12 +648,16 @@ impl<'a> Advice<'a> {
                     }
                 }
             }
-            What::RepairController { finalizer, by } => format!(
-                "{pods} {} held by finalizer {finalizer}{}: repair its controller{}.",
-                pods.verb("is", "are"),
-                prefixed(", set by ", *by),
-                prefixed(", possibly on ", Some(nodes).filter(|nodes| !nodes.is_empty()))
-            ),
+                        What::RepairController { finalizer, by } => {
+                let known = pods.iter().filter(|pod| pod.node.is_some()).copied().collect();
+                let spots = Some(Pods(known).spots()).filter(|spots| !spots.is_empty());
+                format!(
+                    "{pods} {} held by finalizer {finalizer}{}: repair its controller{}.",
+                    pods.verb("is", "are"),
+                    prefixed(", set by ", *by),
+                    prefixed(". If that ran there, first bring back ", spots)
+                )
+            }
             What::EndPods {
                 finalizer,
                 may_taint,
@@ -691,7 +701,11 @@ impl<'a> Advice<'a> {
             .unzip();
         let mut what = what.to_owned();
         if nodes.iter().any(|node| node.may_taint) {
-            what += " A command that sets the taint runs for a minute, and frees volumes within seconds: leave the machine off until it ends.";
+            what += if commands.len() == 1 {
+                " The line also sets the out-of-service taint for a minute, which frees volumes within seconds: leave the machine off until the line ends."
+            } else {
+                " A line that also sets the out-of-service taint does so for a minute, and frees volumes within seconds: leave the machine off until the line ends."
+            };
         }
         if self.nodes.len() > commands.len() {
             what += " For the others: ";
@@ -768,16 +782,25 @@ impl<'a> Advice<'a> {
                     .map(|node| survey.target.opt_out(node, until)),
                 _ => None,
             };
+            // The next run does not wait until a kubelet has restarted.
+            let is_short = match volumes {
+                Volumes::MoveAfterRun(Some(at)) => at.duration_since(survey.now) < SHORT,
+                _ => true,
+            };
+            let (found, place, then) = if is_short {
+                (Found::NoTime, 0, "then look")
+            } else {
+                (Found::CannotLook, cases.len(), "and look before then")
+            };
             let what = format!(
-                "opt {} out of runs until {}, and look before then (pod-reaper.io/skip- ends that).",
+                "opt {} out of runs until {}, {then} (pod-reaper.io/skip- ends that).",
                 self.nodes,
                 clock(until)
             );
-            cases.push(
-                Case::new(Found::CannotLook, what)
-                    .with(opt_out, None)
-                    .on(self.nodes.iter().copied()),
-            );
+            let opt_out = Case::new(found, what)
+                .with(opt_out, None)
+                .on(self.nodes.iter().copied());
+            cases.insert(place, opt_out);
         } else if moves {
             let using = self.select(survey, PodView::moves_a_volume);
             let owners = prefixed(
@@ -1454,8 +1477,8 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
     let before = (!moving.is_empty()).then(|| format!("before {} off", moving.are()));
     let by_hand = survey.select(|pod| needs_you(pod) && !is_kept(pod));
     let kept = survey.select(is_kept).map(|_| match by_hand {
-        Some(_) => "force-delete pods that need you except by a step above, ",
-        None => "force-delete pods that need you, ",
+        Some(_) => ", or force-delete pods that need you except by a step",
+        None => ", or force-delete pods that need you",
     });
     let texts = [
         survey.with_code(ReasonCode::EtcdMember).map(|pods| {
@@ -1476,11 +1499,10 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             "force-delete pods on a machine that is alive: they would run twice.".to_owned()
         }),
         match (survey.select(needs_you), before) {
-            (Some(_), before) => {
-                let verb = if kept.is_some() { "or" } else { "force-delete" };
-                let any = before.map(|before| format!("{verb} any other pod {before}, "));
+                        (Some(_), before) => {
+                let any = before.map(|before| format!(" Never force-delete any other pod {before}."));
                 Some(format!(
-                    "strip a finalizer, {}{}or, except by a step, delete a Node, a PVC or a VolumeAttachment.",
+                    "strip a finalizer{}.{} Never delete a Node, a PVC or a VolumeAttachment except by a step.",
                     kept.unwrap_or_default(),
                     any.unwrap_or_default()
                 ))

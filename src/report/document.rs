@@ -102,6 +102,8 @@ codes! {
         Off = "Off",
         /// It is gone for good.
         Gone = "Gone",
+                /// A run comes before anybody can look at it.
+        NoTime = "No time",
         /// Nobody can look at it in time.
         CannotLook = "Cannot look",
         /// The machines that the step does not name.

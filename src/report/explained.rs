@@ -94,7 +94,7 @@ pub fn headline(survey: &Survey<'_>, pod: &PodFacts) -> String {
         _ => "by a limit of the run".to_owned(),
     };
     let verdict = match asked.verdict() {
-                Verdict::Manual => "NEEDS YOU".to_owned(),
+        Verdict::Manual => "NEEDS YOU".to_owned(),
         Verdict::Reap => "A RUN DELETES IT".to_owned(),
         verdict => verdict.as_str().to_uppercase(),
     };
@@ -123,12 +123,16 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
     };
     let node = name.and_then(|name| survey.node(name));
     let state = node.and_then(|node| {
-        let is_other = asked.is_some_and(|pod| !pod.moves_a_volume())
-            && head::deadline(survey, &[node]).is_some();
-        let other = if is_other {
-            " That is about volumes of other pods there."
-        } else {
-            ""
+        let has_deadline = head::deadline(survey, &[node]).is_some();
+        let needs_you = |pod: &PodView<'_>| pod.fate == Verdict::Manual && pod.is_missed();
+        let other = match asked {
+            Some(asked) if !asked.moves_a_volume() && has_deadline => {
+                " That is about volumes of other pods there."
+            }
+            Some(asked) if asked.fate != Verdict::Manual && survey.pods_on(node).any(needs_you) => {
+                " Other pods there need you: see the report of a run."
+            }
+            _ => "",
         };
         Some(head::says(survey, node.state.as_ref()?, &[node]) + other)
     });
@@ -213,7 +217,7 @@ fn overdue(survey: &Survey<'_>, pod: &PodView<'_>) -> Option<String> {
     let limit = human_duration(survey.settings.policy.reap_older_than);
     let text = format!("Terminating, overdue for {}", about(pod.overdue));
     if pod.hang.is_none() {
-        return (!pod.overdue.is_negative()).then(|| format!("{text} (limit {limit})"));
+        return (!pod.overdue.is_negative()).then(|| format!("{text} (stuck after {limit})"));
     }
     let counts = pod.facts.containers;
     let states = [

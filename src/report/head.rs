@@ -67,6 +67,14 @@ pub fn headline(survey: &Survey<'_>, advised: &[Advice<'_>]) -> String {
             ),
         });
     }
+    said.extend(survey.select(PodView::hangs).map(|pods| {
+        let hang = pods.verb("HANGS ON", "HANG ON");
+        let nodes = pods.nodes();
+        match nodes.len() {
+            1..=NAMED => format!("{pods} {hang} {nodes}."),
+            many => format!("{pods} {hang} {many} READY NODES."),
+        }
+    }));
     let down = survey.down();
     said.extend(down.iter().map(|(state, nodes)| says(survey, state, nodes)));
     let not_ready = down
@@ -83,11 +91,7 @@ pub fn headline(survey: &Survey<'_>, advised: &[Advice<'_>]) -> String {
             (_, ready) => counted(ready, "other node is Ready.", "other nodes are Ready."),
         },
     );
-    said.extend(
-        survey
-            .select(PodView::hangs)
-            .map(|pods| format!("PODS THAT HANG ON READY NODES: {}.", pods.len())),
-    );
+
     let is_seen = survey.terminating().next().is_some();
     if !is_seen && not_ready == 0 && !survey.settings.all {
         said.push("Pods on Ready nodes were not looked at (--all looks).".to_owned());

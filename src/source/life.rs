@@ -133,8 +133,10 @@ impl<A: Api> Gathering<'_, A> {
             let members = self.rows.iter().filter(|row| is_member(row));
             let (ready, silent): (Vec<_>, Vec<_>) = members.partition(|row| row.is_ready);
             let names = silent.iter().map(|row| row.name.clone());
+            let names_of_ready = ready.iter().map(|row| row.name.clone());
             Arc::new(Quorum {
                 of,
+                a_ready: names_of_ready.min_by_key(|name| natural(name)),
                 ready: ready.len(),
                 members: ready.len() + silent.len(),
                 not_ready: names.sorted_by_cached_key(|name| natural(name)).collect(),
@@ -155,6 +157,7 @@ impl<A: Api> Gathering<'_, A> {
                     of: "control-plane nodes",
                     ready: tally.total - tally.not_ready,
                     members: tally.total,
+                    a_ready: None,
                     not_ready: names.sorted_by_cached_key(|name| natural(name)).collect(),
                     has_etcd: false,
                 }))

@@ -715,7 +715,7 @@ fn each_reason_of_a_pod_has_its_step() {
         "give up the data of impala/db-0: delete PVC data-db-0.",
         // Its first reason is another one.
         "impala/db-0 [owner-kind]: see why (pod-reaper explain POD).",
-        "impala/db-0 is held by finalizer example.org/backup: repair its controller, possibly on ds01.",
+        "impala/db-0 is held by finalizer example.org/backup: repair its controller. If that ran there, first bring back ds01.",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
@@ -1140,8 +1140,7 @@ fn never_forbids_no_step_of_the_page() {
     let said = page(&by_hand, &[]);
     assert!(!said.contains("force-delete pods"), "{said}");
     let said = page(&(by_hand + &local("ds01", "db-0", "data-db-0")), &[]);
-    let never =
-        "NEVER strip a finalizer, force-delete pods that need you except by a step above, or";
+    let never = "NEVER strip a finalizer, or force-delete pods that need you except by a step.";
     assert!(said.contains(never), "{said}");
 }
 

@@ -2,10 +2,12 @@
 // Adds a copy button to each command, and a search to a long report. The page is complete without them.
 (() => {
   for (const code of document.querySelectorAll(".command code")) {
-    const button = document.createElement("button");
+        const button = document.createElement("button");
+    const of = code.parentElement.dataset.case;
+    const copy = of ? "Copy: " + of : "Copy";
     button.type = "button";
-    button.textContent = "Copy";
-    button.setAttribute("aria-label", "Copy command: " + code.textContent.slice(0, 60));
+    button.textContent = copy;
+    button.setAttribute("aria-label", copy + ": " + code.textContent.slice(0, 60));
     button.addEventListener("click", async () => {
       try {
         await navigator.clipboard.writeText(code.textContent);
@@ -15,7 +17,7 @@
         getSelection().selectAllChildren(code);
         button.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C";
       }
-      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+      setTimeout(() => { button.textContent = copy; }, 2000);
     });
     code.parentElement.append(button);
   }
