@@ -308,10 +308,11 @@ impl<'a> Advice<'a> {
         let target = survey.target;
         let (mut command, mut cases) = (None, Vec::new());
         let apart = self.apart.map(|place| &survey.nodes[place]);
-        let spot = apart.map_or_else(
-            || nodes.to_string(),
-            |node| with_address(node.name, node.known),
-        );
+        let spot = match (apart, &nodes[..]) {
+            (None, [name]) => with_address(name, survey.node(name).and_then(|node| node.known)),
+            (None, _) => nodes.to_string(),
+            (Some(node), _) => with_address(node.name, node.known),
+        };
         let what = match &self.what {
             What::TakeTaintOff(name) => {
                 command = survey
@@ -396,8 +397,8 @@ impl<'a> Advice<'a> {
                 let unless = prefixed(", ", is_member.then_some(UNLESS_RESET));
                 let on = format!("switch it on again{unless}.");
                 let off = match nodes[..] {
-                    [name] => format!("{on} Only once you have SEEN {name} off, and it stays off, confirm that; a run then deletes what no rule keeps there."),
-                    _ => format!("{on} Only once you have SEEN it off, and it stays off, confirm that; a run then deletes what no rule keeps there. Look at each of the others before you confirm it."),
+                                        [name] => format!("{on} If {name} does not start, and you have SEEN it off, confirm that; a run then deletes what no rule keeps there."),
+                    _ => format!("{on} If it does not start, and you have SEEN it off, confirm that; a run then deletes what no rule keeps there. Look at each of the others before you confirm it."),
                 };
                 cases = vec![
                     Case::new(
@@ -416,15 +417,15 @@ impl<'a> Advice<'a> {
             What::MakeRoom if nodes.is_empty() => {
                 let nodes = pods.nodes();
                 let stay = if nodes.len() == 1 { "stays" } else { "stay" };
-                format!("If {nodes} {stay} off: add or uncordon a node on which {pods} can start.")
+                                format!("If {nodes} {stay} off: add or uncordon a node on which {pods} can start, or repair what tainted the others.")
             }
             What::MakeRoom => {
                 let room = format!(
-                    "once {} Ready, or confirmed off, add or uncordon a node on which {pods} can start.",
+                                        "once {} Ready, or confirmed off, add or uncordon a node on which {pods} can start, or repair what tainted the others.",
                     nodes.are()
                 );
                 cases = vec![
-                    self.confirm(survey, "switch it on again. Only once you have SEEN it off, and it stays off, confirm that; a run then deletes there, although nothing has room."),
+                    self.confirm(survey, "switch it on again. If it does not start, and you have SEEN it off, confirm that; a run then deletes there, although nothing has room."),
                     Case::new(Found::Then, room),
                 ];
                 format!("Look at the console of {spot}, and bring it back.")
@@ -525,7 +526,7 @@ impl<'a> Advice<'a> {
                 format!("Not read: {first}{more}: {cause}")
             }
             What::GiveUpPath { paths } => format!(
-                "{pods} {} data in {paths} on the disk of {nodes}. Only if that may be lost, delete the pod by hand (book: Data on a dead node).",
+                                "{pods} {} data in {paths} on the disk of {nodes}. Only if that may be lost, and you have SEEN the machine off, force-delete the pod by hand (book: Data on a dead node).",
                 pods.verb("keeps", "keep")
             ),
             What::GiveUp {
@@ -1494,6 +1495,9 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         }),
         option.map(|option| {
             format!("set {option} or force-delete a pod before you know that these nodes are off.")
+        }),
+                survey.with_code(ReasonCode::NoRoom).map(|pods| {
+            format!("force-delete {pods} before you have SEEN the machine off.")
         }),
         survey.select(is_alive).map(|_| {
             "force-delete pods on a machine that is alive: they would run twice.".to_owned()

@@ -96,10 +96,10 @@ pub fn headline(survey: &Survey<'_>, advised: &[Advice<'_>]) -> String {
     if !is_seen && not_ready == 0 && !survey.settings.all {
         said.push("Pods on Ready nodes were not looked at (--all looks).".to_owned());
     } else if !is_seen && survey.unmatched.is_none() {
-        let read = if survey.errors.is_empty() {
+        let read = if survey.errors.is_empty() && survey.unseen.is_empty() {
             ""
         } else {
-            " that could be read"
+            " that was read"
         };
         said.push(format!(
             "No pod{read} is Terminating{}.",
@@ -596,11 +596,16 @@ fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> S
         Risk::Attached => format!("Attached to {}.", by_node(&pods, " · to ", false)),
         Risk::AttachmentsUnread => format!(
             "Not known: the VolumeAttachments of {nodes} were not read{}. Assume that the volumes of these pods move: {names}.",
-            prefixed(": ", survey.unread_attachments)
+            prefixed(
+                " (",
+                survey.unread_attachments.map(|cause| format!("{cause})"))
+            )
         ),
         Risk::Shared => format!("On storage that nothing attaches to {nodes}: {names}."),
         Risk::TwoWriters => {
-            format!("Two machines can write to one disk if {nodes} still runs: {names}.")
+            format!(
+                "If such a pod is deleted while {nodes} still runs, two machines can write to one disk: {names}."
+            )
         }
         Risk::Unverified => {
             format!("Whether data is lost with {nodes} or with the pod is not known: {names}.")

@@ -645,7 +645,7 @@ fn explain_confirms_each_held_node_off() {
             let commands = said.lines().filter(|line| line.contains("confirmed-off="));
             let confirms = commands.filter(|line| line.contains(&format!(" ds00{number} ")));
             assert_eq!(confirms.count(), 1, "{said}");
-            let seen = format!("Only once you have SEEN ds00{number} off");
+            let seen = format!("If ds00{number} does not start, and you have SEEN it off");
             assert!(said.contains(&seen), "{said}");
             assert!(
                 held == 6 || said.contains("], by a limit of the run"),
@@ -1082,7 +1082,7 @@ fn attachments_that_were_not_read_are_not_none() {
     };
     let said = page(&state(""), &[]);
     for expected in [
-        "DATA Not known: the VolumeAttachments of ds01 were not read: the file has no volumeattachments: they were not saved, or there are none. Assume that the volumes of these pods move: impala/web-0",
+        "DATA Not known: the VolumeAttachments of ds01 were not read (the file has no volumeattachments: they were not saved, or there are none). Assume that the volumes of these pods move: impala/web-0",
         "NOW 1 Look at the console of ds01 before the next run.",
         "volumeattachments (which volumes other nodes get)",
     ] {
