@@ -9,7 +9,7 @@ use std::{
 use derive_more::Deref;
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantNames};
 
 use super::{
     NAMED, NAMES,
@@ -51,7 +51,7 @@ pub struct Advice<'a> {
 }
 
 /// What is to be done. The order of the variants is that of a page, the most urgent first.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum What<'a> {
     // Volumes are detached while they are mounted.
@@ -79,7 +79,7 @@ pub enum What<'a> {
     SwitchOn,
     MakeRoom,
     // A machine may still run.
-    PowerOff,
+    BringBack,
     // Pods may run elsewhere, or twice.
     RepairLeaf,
     LookInLeafCluster(&'a str),
@@ -457,7 +457,7 @@ impl<'a> Advice<'a> {
                 pods.verb("needs", "need"),
                 if nodes.len() == 1 { "its disk" } else { "their disks" }
             ),
-            What::PowerOff => {
+            What::BringBack => {
                 let waits = |pod: &PodView<'_>| pod.asks().contains(&ReasonCode::Finalizers);
                 let end = match self.select(survey, waits) {
                     None => "power off what does not boot: old containers can still run there.".to_owned(),
@@ -753,7 +753,12 @@ impl<'a> Advice<'a> {
             } else {
                 (
                     "shut it down (systemctl poweroff), see it off, and confirm",
-                    "POWER IT OFF, see it off, and confirm.".to_owned(),
+                    match self.select(survey, |pod| pod.facts.bound) {
+                        None => "POWER IT OFF, see it off, and confirm.".to_owned(),
+                        Some(pods) => format!(
+                            "POWER IT OFF, see it off, and confirm. {pods} left files on its disk: a stop of a cloud instance erases its instance store."
+                        ),
+                    },
                 )
             };
             let (repair, otherwise) = if moves {
@@ -1284,7 +1289,7 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
     };
     let look = match node.volumes {
         _ if !wants_off && !has_moved => None,
-        Volumes::Stay if !needs.disk && !needs.mark => Some(advice(What::PowerOff, None)),
+        Volumes::Stay if !needs.disk && !needs.mark => Some(advice(What::BringBack, None)),
         volumes => Some(Advice {
             apart: (survey.suspects <= NAMED).then_some(index),
             ..advice(What::SeeMachine { volumes, needs }, press)

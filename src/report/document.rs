@@ -49,7 +49,8 @@ pub enum Line {
 entry! {
     /// A thing to do.
     pub struct Step as "StepEntry" {
-                /// What kind of thing it is, such as `see-machine` or `give-up`.
+                        /// What kind of thing it is.
+        #[cfg_attr(test, schemars(extend("enum" = <super::advice::What<'_> as strum::VariantNames>::VARIANTS)))]
         pub code: &'static str,
         /// How soon.
         pub when: When,

@@ -79,7 +79,7 @@ pub enum Hang<'a> {
     #[display("It ends by itself until {}: that is its grace period, which a preStop hook can double, and the time to kill it.", clock(*_0))]
     Ending(Timestamp),
     /// What holds it, and who set it.
-    #[display("{}", held_by(finalizer, &prefixed(", set by ", *by)))]
+    #[display("{}", held_by(finalizer, &prefixed(", set by ", by.map(|by| format!("{by},")))))]
     Finalizer {
         finalizer: &'a Foreign,
         by: Option<&'a Foreign>,

@@ -624,7 +624,7 @@ fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> S
         Risk::Finalizers => {
             let names = pods.iter().map(|pod| pod.name()).collect_vec();
             let names = listed(&names, NAMES);
-            format!("What controllers of finalizers need from {nodes} is not known: {names}.")
+            format!("The controller of a finalizer can still need {nodes}: {names}.")
         }
         Risk::StillRuns => format!("{names} can still run on {nodes}."),
         Risk::FewReady => format!("None Ready, or at most half: {names}."),
@@ -694,20 +694,16 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             (unevicted > 0)
                 .then(|| counted(unevicted, "is not evicted yet", "are not evicted yet")),
         );
-        let owned = match pods
+        let owned = pods
             .iter()
             .filter_map(|pod| survey.owned_by(pod.facts))
-            .map(<[_]>::len)
-            .sum()
-        {
-            0 => String::new(),
-            count => {
-                let (them, they_own) = (pods.verb("it", "them"), pods.verb("it owns", "they own"));
-                let go = if count == 1 { "goes" } else { "go" };
-                let count = counted(count, "active pod", "active pods");
-                format!("; {count} that {they_own} {go} with {them}")
-            }
-        };
+            .flatten()
+            .collect_vec();
+        let with = pods.verb("it goes what it owns", "them goes what they own");
+        let owned = prefixed(
+            &format!("; with {with}: "),
+            Some(listed(&owned, NAMED)).filter(|_| !owned.is_empty()),
+        );
         let unless = if pods.iter().any(|pod| pod.from.is_some()) {
             format!(", unless {} heard again", pods.nodes().are())
         } else {

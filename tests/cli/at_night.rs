@@ -680,23 +680,18 @@ fn the_pods_that_a_pod_owns_are_counted_with_it() {
         + &owned("other", "impala-another");
     let two = one.clone() + &owned("exec-2", "impala-driver");
     for (cluster, all, go, names) in [
-        (
-            &one,
-            "2 PODS",
-            "1 active pod that it owns goes",
-            "1 impala/driver exec-1",
-        ),
+        (&one, "2 PODS", "exec-1", "1 impala/driver exec-1"),
         (
             &two,
             "3 PODS",
-            "2 active pods that it owns go",
+            "exec-1, exec-2",
             "2 impala/driver exec-1, exec-2",
         ),
     ] {
         let said = page(cluster, &[]);
         for words in [
             &format!("THE NEXT RUN DELETES {all}."),
-            &format!("force-deletes 1 pod (is gone for good); {go} with it."),
+            &format!("force-deletes 1 pod (is gone for good); with it goes what it owns: {go}."),
             &format!("DELETED WITH THEIR OWNER: {names}"),
         ] {
             assert!(said.contains(words), "{words}: {said}");
