@@ -408,11 +408,11 @@ impl<'a> Advice<'a> {
                     Case::new(Found::Frozen, format!("repair its host or storage, or reset it, but {ERASES}.")),
                     self.confirm(survey, &off),
                 ];
-                                let all = match survey.together.iter().find(|(_, names)| names.contains(&nodes[0])) {
-                    Some((_, names)) => format!("the {} nodes that failed together", names.len()),
-                    None => "the nodes that are down".to_owned(),
+                                                let few = match survey.together.iter().find(|(_, names)| names.contains(&nodes[0])) {
+                    Some((_, names)) => format!("at most {} of the {} nodes that failed together", survey.settings.limits.max_failed_together, names.len()),
+                    None => "few of these nodes".to_owned(),
                 };
-                format!("Suspend pod-reaper's CronJob: once few of {all} are NotReady, it deletes pods there, even on machines that run. Then look at the console of {spot}. Resume the CronJob once all are Ready, or off and confirmed.")
+                format!("Suspend pod-reaper's CronJob: once {few} are NotReady, it deletes pods there, even on machines that run. Then look at the console of {spot}. Resume the CronJob once all are Ready, or off and confirmed.")
             }
             What::MakeRoom if nodes.is_empty() => {
                 let nodes = pods.nodes();

@@ -130,7 +130,7 @@ pub fn head<'a>(survey: &'a Survey<'a>, pod: &PodFacts) -> Vec<Section> {
                 " That is about volumes of other pods there."
             }
             Some(asked) if asked.fate != Verdict::Manual && survey.pods_on(node).any(needs_you) => {
-                " Other pods there need you: see the report of a run."
+                " Other pods there need you now: see the report of a run."
             }
             _ => "",
         };

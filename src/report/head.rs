@@ -343,7 +343,7 @@ fn by_effect(pods: &[&PodView<'_>]) -> String {
             };
             match count {
                 0 => None,
-                1 if pods.len() == 1 => Some(one.to_owned()),
+                1 if pods.len() == 1 => Some(one.trim_start_matches("is ").to_owned()),
                 count if count == pods.len() => Some(effect.to_string()),
                 count => Some(counted(count, one, many)),
             }

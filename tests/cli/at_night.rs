@@ -691,7 +691,7 @@ fn the_pods_that_a_pod_owns_are_counted_with_it() {
         let said = page(cluster, &[]);
         for words in [
             &format!("THE NEXT RUN DELETES {all}."),
-            &format!("force-deletes 1 pod (is gone for good); with it goes what it owns: {go}."),
+            &format!("force-deletes 1 pod (gone for good); with it goes what it owns: {go}."),
             &format!("DELETED WITH THEIR OWNER: {names}"),
         ] {
             assert!(said.contains(words), "{words}: {said}");
