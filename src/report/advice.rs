@@ -348,7 +348,7 @@ impl<'a> Advice<'a> {
                 };
                                 cases = vec![
                     Case::new(Found::Answers, "leave it on, and repair its network. A restart there, also of k3s or RKE2, can stop the API server for all."),
-                    Case::new(Found::Frozen, "reset it only once another of them is Ready."),
+                    Case::new(Found::Frozen, format!("reset it only once another one of {} is Ready.", listed(nodes, NAMES))),
                     Case::new(Found::Off, format!("switch it on, {UNLESS_RESET}. If nobody can tell, leave it off until morning.")),
                 ];
                 match quorum.a_ready.as_ref().filter(|_| quorum.has_etcd) {
@@ -412,7 +412,7 @@ impl<'a> Advice<'a> {
                     Some((_, names)) => format!("at most {} of the {} nodes that failed together", survey.settings.limits.max_failed_together, names.len()),
                     None => "few of these nodes".to_owned(),
                 };
-                format!("Suspend pod-reaper's CronJob: once {few} are NotReady, it deletes pods there, even on machines that run. Then look at the console of {spot}. Resume the CronJob once all are Ready, or off and confirmed.")
+                format!("Suspend pod-reaper's CronJob (book: Three in the morning): once {few} are NotReady, it deletes pods there, even on machines that run. Then look at the console of {spot}. Resume the CronJob once all are Ready, or off and confirmed.")
             }
             What::MakeRoom if nodes.is_empty() => {
                 let nodes = pods.nodes();
@@ -424,7 +424,9 @@ impl<'a> Advice<'a> {
                                         "once {} Ready, or confirmed off, add or uncordon a node on which {pods} can start, or repair what tainted the others.",
                     nodes.are()
                 );
-                cases = vec![
+                                cases = vec![
+                    Case::new(Found::Answers, "repair its network, or restart the kubelet."),
+                    Case::new(Found::Frozen, format!("reset it, but {ERASES}.")),
                     self.confirm(survey, "switch it on again. If it does not start, and you have SEEN it off, confirm that; a run then deletes there, although nothing has room."),
                     Case::new(Found::Then, room),
                 ];
@@ -607,7 +609,7 @@ impl<'a> Advice<'a> {
                         None => "pod-reaper explain POD has the command.",
                     };
                     let then = format!("restart the kubelet of {nodes}. Running containers go on.");
-                    let drain = format!("drain {nodes}{one}, reboot, and uncordon. Each pod moves or ends, and each emptyDir is lost.");
+                    let drain = format!("after 5 minutes: drain {nodes}{one}, reboot, and uncordon. Each pod moves or ends, and each emptyDir is lost.");
                     cases = vec![
                         Case::new(Found::Log, log).with(shows, None),
                         Case::new(Found::Then, then).with(restarts, None),
@@ -656,7 +658,7 @@ impl<'a> Advice<'a> {
                     "{pods} {} held by finalizer {finalizer}{}: repair its controller{}.",
                     pods.verb("is", "are"),
                     prefixed(", set by ", *by),
-                    prefixed(". If that ran there, first bring back ", spots)
+                    prefixed(", possibly on ", spots)
                 )
             }
             What::EndPods {
@@ -721,13 +723,13 @@ impl<'a> Advice<'a> {
     fn cases_at_machine(&self, survey: &Survey<'_>, volumes: Volumes, needs: Needs) -> Vec<Case> {
         let off = if needs.mark {
             let on = if needs.disk {
-                "confirm that, and then switch it on again. Pods that need its disk stay."
+                "confirm that, then switch it on again. Pods that need its disk stay."
             } else {
                 "confirm that."
             };
             self.confirm(survey, on)
         } else {
-            Case::new(Found::Off, "switch it on again: pods need its disk.")
+            Case::new(Found::Off, "switch it on again: its disk is needed.")
         };
         if needs.history_alone {
             return vec![off];
@@ -756,7 +758,7 @@ impl<'a> Advice<'a> {
                     match self.select(survey, |pod| pod.facts.bound) {
                         None => "POWER IT OFF, see it off, and confirm.".to_owned(),
                         Some(pods) => format!(
-                            "POWER IT OFF, see it off, and confirm. {pods} left files on its disk: a stop of a cloud instance erases its instance store."
+                            "POWER IT OFF, see it off, and confirm. But reset a cloud instance with an instance store: a stop erases the files of {pods}."
                         ),
                     },
                 )
@@ -768,7 +770,7 @@ impl<'a> Advice<'a> {
                 )
             } else {
                 (
-                    "repair its network, or restart the kubelet. Only if its containers have stopped",
+                    "repair its network, or restart the kubelet. Only if its containers have stopped (crictl ps)",
                     "",
                 )
             };
@@ -793,13 +795,13 @@ impl<'a> Advice<'a> {
                 Volumes::MoveAfterRun(Some(at)) => at.duration_since(survey.now) < SHORT,
                 _ => true,
             };
-            let (found, place, then) = if is_short {
-                (Found::NoTime, 0, "then look")
+            let (found, place) = if is_short {
+                (Found::NoTime, 0)
             } else {
-                (Found::CannotLook, cases.len(), "and look before then")
+                (Found::CannotLook, cases.len())
             };
             let what = format!(
-                "opt {} out of runs until {}, {then} (pod-reaper.io/skip- ends that).",
+                "opt {} out of runs until {}, and look before then (pod-reaper.io/skip- ends that).",
                 self.nodes,
                 clock(until)
             );
@@ -815,7 +817,7 @@ impl<'a> Advice<'a> {
             );
             cases.push(Case::new(
                 Found::CannotLook,
-                format!("cut {} off the storage, also if you cannot stop it. Only if that is impossible, stop the replacements, each by its owner{owners}. Delete no object, and scale down nothing whose PVCs go then.", self.nodes),
+                format!("cut {} off the storage, also if you cannot stop it. Only if that is impossible, stop the replacements, each by its owner{owners}. Scaling a StatefulSet down stops its highest pod first, and can delete PVCs. Delete no object.", self.nodes),
             ));
         }
         cases
@@ -964,7 +966,10 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
         .filter(|_| survey.shown().is_empty())
         .map(|waiting| for_waiting(survey, waiting));
     let held = reach_held(survey).into_iter().chain(make_room(survey));
-    let mut all = joined_up(nodes.chain(pods).chain(run).chain(waiting).chain(held));
+    let mut all = joined_up(
+        survey,
+        nodes.chain(pods).chain(run).chain(waiting).chain(held),
+    );
     // Data is given up one pod at a time: a page has the command only if one pod needs it.
     let given_up = all
         .iter()
@@ -981,9 +986,11 @@ pub fn all<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
     all
 }
 
-/// Sorts advice, and joins the same about several pods or nodes.
-fn joined_up<'a>(all: impl Iterator<Item = Advice<'a>>) -> Vec<Advice<'a>> {
-    let sorted = all.sorted_by(|a, b| (&a.what, a.apart).cmp(&(&b.what, b.apart)));
+/// Sorts advice, the worst damage first, and joins the same about several pods or nodes.
+fn joined_up<'a>(survey: &Survey<'_>, all: impl Iterator<Item = Advice<'a>>) -> Vec<Advice<'a>> {
+    // The node whose first pod is hit worst is first.
+    let place = |it: &Advice<'_>| it.apart.map(|at| (survey.nodes[at].pods.first(), at));
+    let sorted = all.sorted_by(|a, b| (&a.what, place(a)).cmp(&(&b.what, place(b))));
     let mut joined: Vec<Advice<'_>> = Vec::new();
     for advice in sorted {
         match joined.last_mut() {
@@ -1143,7 +1150,9 @@ fn for_history<'a>(survey: &'a Survey<'a>) -> Vec<Advice<'a>> {
             };
             let what = What::SeeAttachment {
                 attachment: name,
-                why: format!("{set} Ready: VolumeAttachment {name} does not {moves} {node}."),
+                why: format!(
+                    "{set} Ready: VolumeAttachment {name} does not {moves} {node}. Do not delete it: see its error."
+                ),
             };
             all.push(Advice::new(what, vec![node], press_of(&[set])));
         }
@@ -1528,7 +1537,7 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             format!("switch {names} on before you take its out-of-service taint off: it detaches volumes that are in use.")
         }),
         is_tied.then(|| {
-            "delete the PVC of a pod that waits for a node: its data can be there alone.".to_owned()
+            "delete the PVC of a pod that waits for a node: the only copy of its data can be there.".to_owned()
         }),
     ];
     let hang = survey

@@ -112,7 +112,7 @@ pub fn headline(survey: &Survey<'_>, advised: &[Advice<'_>]) -> String {
         survey.incomplete.is_none() && (has_moved || deadline(survey, &nodes).is_some());
     if advised.iter().any(|advice| advice.press.is_some()) {
         said.extend((!says_when).then(|| "ACT NOW.".to_owned()));
-    } else if !advised.is_empty() {
+    } else if !advised.is_empty() || is_seen && not_ready > 0 && survey.errors.is_empty() {
         said.push("NOTHING IS URGENT.".to_owned());
     }
     said.join(" ")
@@ -604,7 +604,7 @@ fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> S
         Risk::Shared => format!("On storage that nothing attaches to {nodes}: {names}."),
         Risk::TwoWriters => {
             format!(
-                "If such a pod is deleted while {nodes} still runs, two machines can write to one disk: {names}."
+                "Two machines can write to one disk if one of these is deleted while {nodes} still runs: {names}."
             )
         }
         Risk::Unverified => {
@@ -662,10 +662,10 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             }
         ),
         Limit::FailedTogether { .. } => format!(
-            "Nothing yet; {due}. A run deletes on the nodes that you confirm off, and, once at most {} of them are NotReady, on these, even if they run.",
+                        "Nothing while more than {} of these nodes are NotReady; {due}. After that, a run deletes on the rest of them, even if they run. It also deletes on each node that you confirm off.",
             survey.settings.limits.max_failed_together
         ),
-        Limit::NoRoom(_) => format!("Once a node has room, a run deletes; {due}."),
+        Limit::NoRoom(_) => format!("Once a node has room, or a taint is gone, a run deletes, even if the machine runs; {due}."),
         Limit::Unread(_) | Limit::OverCap(_) => "The next run looks again.".to_owned(),
     }));
     let who = match survey.settings.task.mode() {

@@ -115,8 +115,8 @@ impl Target {
         self.if_still_as_judged(node, &annotate)
     }
 
-    /// Returns the command that drains the node. It does nothing if the node is no longer as it was judged, and it does not wait
-    /// for a pod that already hangs. Without the option about an `emptyDir`, which is lost with any pod, kubectl stops at one.
+    /// Returns the command that drains the node. It does nothing if the node is another one, or is not Ready: the kubelet that was
+    /// restarted before has changed the time. It does not wait for a pod that already hangs. Without the option about an `emptyDir`, which is lost with any pod, kubectl stops at one.
     pub(super) fn drain(&self, node: &NodeFacts) -> String {
         let options = [
             "--ignore-daemonsets",
@@ -124,26 +124,34 @@ impl Target {
             "--skip-wait-for-delete-timeout=60",
         ];
         let drain = self.command(&[&["drain", &node.name][..], &options].concat());
-        self.if_still_as_judged(node, &drain)
+        self.if_still(node, "", &format!("{}/{}", node.uid, node.ready), &drain)
     }
 
     /// Returns the line that does this only while the node is still the one that was judged and its Ready condition has not
-    /// changed since. Otherwise it says that nothing was done.
+    /// changed since.
     fn if_still_as_judged(&self, node: &NodeFacts, command: &str) -> String {
-        let status = r#"jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}"#;
         let mut judged = node.uid.to_string();
         if node.ready != Ready::Absent {
             judged += &format!("/{}/{}", node.ready, prefixed("", transition(node)));
         }
+        self.if_still(node, "/{.lastTransitionTime}", &judged, command)
+    }
+
+    /// Returns the line that does this only if UID, status and what `more` adds to them are as they were judged. Otherwise it says
+    /// that nothing was done.
+    fn if_still(&self, node: &NodeFacts, more: &str, judged: &str, command: &str) -> String {
+        let status = format!(
+            r#"jsonpath={{.metadata.uid}}{{range .status.conditions[?(@.type=="Ready")]}}/{{.status}}{more}{{end}}"#
+        );
         let timeout = format!("--request-timeout={RESPONSE}s");
-        let get = self.command(&["get", "node", &node.name, "-o", status, &timeout]);
+        let get = self.command(&["get", "node", &node.name, "-o", &status, &timeout]);
         let why = format!(
             "Nothing was done: node {} has changed, or was not read. Run pod-reaper again.",
             node.name
         );
         format!(
             "{get} | grep -qxF -- {} || {{ echo {}; false; }} && {command}",
-            quoted(&judged),
+            quoted(judged),
             quoted(&why)
         )
     }

@@ -248,7 +248,7 @@ fn from(pods: &Pods<'_>) -> String {
         .into_option()
         .map(|(first, last)| match [first, last].map(clock) {
             [first, last] if first == last => format!("{first} ON"),
-            [first, last] => format!("{first} TO {last} ON"),
+            [first, last] => format!("{first} ON, THE LAST FROM {last} ON"),
         });
     prefixed(" FROM ", from)
 }

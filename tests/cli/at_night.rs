@@ -710,7 +710,7 @@ fn each_reason_of_a_pod_has_its_step() {
         "give up the data of impala/db-0: delete PVC data-db-0.",
         // Its first reason is another one.
         "impala/db-0 [owner-kind]: see why (pod-reaper explain POD).",
-        "impala/db-0 is held by finalizer example.org/backup: repair its controller. If that ran there, first bring back ds01.",
+        "impala/db-0 is held by finalizer example.org/backup: repair its controller, possibly on ds01.",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
@@ -986,17 +986,17 @@ fn an_attachment_that_fails_explains_a_set_that_is_not_ready_again() {
         (
             "02:40:00",
             format!("node: ds02, volume: pv-git, status: {{attached: false, attach{error}}}"),
-            Some("does not attach to ds02."),
+            Some("does not attach to ds02. Do not delete it: see its error."),
         ),
         (
             "02:58:00",
             format!("node: ds01, volume: pv-git, status: {{attached: true, detach{error}}}"),
-            Some("does not detach from ds01."),
+            Some("does not detach from ds01. Do not delete it: see its error."),
         ),
         (
             "02:54:00",
             "node: ds01, volume: pv-git".to_owned(),
-            Some("does not detach from ds01."),
+            Some("does not detach from ds01. Do not delete it: see its error."),
         ),
         ("02:54:01", "node: ds01, volume: pv-git".to_owned(), None),
         (
