@@ -3,11 +3,11 @@
 (() => {
   for (const code of document.querySelectorAll(".command code")) {
         const button = document.createElement("button");
-    const of = code.parentElement.dataset.case;
-    const copy = of ? "Copy: " + of : "Copy";
+        const of = code.parentElement.dataset.case ? ": " + code.parentElement.dataset.case : "";
+    const copy = "Copy" + of;
     button.type = "button";
     button.textContent = copy;
-    button.setAttribute("aria-label", copy + ": " + code.textContent.slice(0, 60));
+    button.setAttribute("aria-label", "Copy command" + of + ": " + code.textContent.slice(0, 60));
     button.addEventListener("click", async () => {
       try {
         await navigator.clipboard.writeText(code.textContent);
