@@ -412,7 +412,7 @@ impl<'a> Advice<'a> {
                     Some((_, names)) => format!("at most {} of the {} nodes that failed together", survey.settings.limits.max_failed_together, names.len()),
                     None => "few of these nodes".to_owned(),
                 };
-                format!("Suspend pod-reaper's CronJob (book: Three in the morning): once {few} are NotReady, it deletes pods there, even on machines that run. Then look at the console of {spot}. Resume the CronJob once all are Ready, or off and confirmed.")
+                format!("Suspend pod-reaper's CronJob (kubectl get cronjob -A finds it; book: Three in the morning): once {few} are NotReady, it deletes pods there, even on machines that run. Then look at the console of {spot}. Resume the CronJob once all are Ready, or off and confirmed.")
             }
             What::MakeRoom if nodes.is_empty() => {
                 let nodes = pods.nodes();
@@ -643,11 +643,7 @@ impl<'a> Advice<'a> {
                     ),
                     Some(_) if nodes.is_empty() => why,
                     Some(_) => {
-                        let without = match kind {
-                            "node" => format!(", but {ERASES}"),
-                            _ => String::new(),
-                        };
-                        format!("{why} Look at the console of {spot}, and bring it back{without}.")
+                                                format!("{why} Look at the console of {spot}, and bring it back, but {ERASES}.")
                     }
                 }
             }
@@ -721,9 +717,17 @@ impl<'a> Advice<'a> {
 
     /// Lists what one may find at its machines.
     fn cases_at_machine(&self, survey: &Survey<'_>, volumes: Volumes, needs: Needs) -> Vec<Case> {
+        // Pods need its disk, left files on it, or were not seen.
+        let nodes = self.nodes.iter().filter_map(|name| survey.node(name));
+        let left_files = nodes
+            .flat_map(|node| survey.pods_on(node))
+            .any(|pod| pod.facts.bound);
+        let keeps_disk = needs.disk || left_files || survey.may_lack_pods;
         let off = if needs.mark {
             let on = if needs.disk {
                 "confirm that, then switch it on again. Pods that need its disk stay."
+            } else if left_files {
+                "confirm that, then switch it on again: pods left files on its disk."
             } else {
                 "confirm that."
             };
@@ -746,8 +750,8 @@ impl<'a> Advice<'a> {
                 },
                 None => "leave it on. Its old containers have ended.".to_owned(),
             };
-            // Pods need its disk, if not the mark.
-            let (fails, frozen) = if needs.disk {
+
+            let (fails, frozen) = if keeps_disk {
                 (
                     "reboot it (systemctl reboot)",
                     format!("reset it, but {ERASES}."),
@@ -755,12 +759,7 @@ impl<'a> Advice<'a> {
             } else {
                 (
                     "shut it down (systemctl poweroff), see it off, and confirm",
-                    match self.select(survey, |pod| pod.facts.bound) {
-                        None => "POWER IT OFF, see it off, and confirm.".to_owned(),
-                        Some(pods) => format!(
-                            "POWER IT OFF, see it off, and confirm. But reset a cloud instance with an instance store: a stop erases the files of {pods}."
-                        ),
-                    },
+                    "POWER IT OFF, see it off, and confirm.".to_owned(),
                 )
             };
             let (repair, otherwise) = if moves {
@@ -1298,7 +1297,17 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
     };
     let look = match node.volumes {
         _ if !wants_off && !has_moved => None,
-        Volumes::Stay if !needs.disk && !needs.mark => Some(advice(What::BringBack, None)),
+        Volumes::Stay if !needs.disk && !needs.mark => {
+            // The controller of a finalizer can be there.
+            let held = pods
+                .iter()
+                .copied()
+                .filter(|pod| pod.asks().contains(&ReasonCode::Finalizers));
+            Some(advice(
+                What::BringBack,
+                press_if_missed(&held.collect_vec()),
+            ))
+        }
         volumes => Some(Advice {
             apart: (survey.suspects <= NAMED).then_some(index),
             ..advice(What::SeeMachine { volumes, needs }, press)

@@ -76,6 +76,8 @@ pub struct Survey<'a> {
     pub waiting: Option<&'a Waiting>,
     /// Why no verdict can be trusted.
     pub incomplete: Option<&'a str>,
+    /// Whether the file can lack pods.
+    pub may_lack_pods: bool,
     /// Which options select no namespace.
     pub unmatched: Option<String>,
     pub unseen: &'a [String],
@@ -355,6 +357,7 @@ impl<'a> Survey<'a> {
             more_waiting: facts.more_waiting,
             waiting: run.waiting.as_ref(),
             incomplete: facts.incomplete.as_deref(),
+            may_lack_pods: facts.may_lack_pods,
             unmatched: run.settings.unmatched(facts),
             unseen: &facts.unseen,
             history: &run.history,

@@ -1208,9 +1208,10 @@ fn a_page_has_at_most_twelve_steps() {
     }
     let said = page(&state, &[]);
     for expected in [
-        "NOW 1 Not read: pod impala/odd-0, and 19 more like it: ",
-        " 2 impala/held-0",
-        " 12 Then run pod-reaper again, and do what is left over: steps for now 10, others 1.",
+        "NOW 1 Bring ds01 back",
+        " 2 Not read: pod impala/odd-0, and 19 more like it: ",
+        " 3 impala/held-0",
+        " 12 Then run pod-reaper again, and do what is left over: steps for now 11, others 0.",
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
