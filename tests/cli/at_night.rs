@@ -605,6 +605,28 @@ fn the_taint_is_printed_only_where_nothing_is_kept() {
     assert!(!taints_beside(gpu, &with(""), &[]), "a pod waits for room");
 }
 
+/// A cloud instance that is stopped can lose its disk. So a machine is reset, and not powered off, if pods left files there, also
+/// for the question about another pod, or if the file may lack pods.
+#[test]
+fn a_machine_whose_disk_may_be_needed_is_reset() {
+    let attached = node("ds01", false, "")
+        + &node("ds02", true, "")
+        + &pod("ds01", "web-0", "uses: net")
+        + "PersistentVolume net: {claim: impala/net}\nVolumeAttachment csi: {node: ds01, volume: net}\n";
+    let bound = "owner: ReplicaSet manager-58d, spec: {nodeSelector: {kubernetes.io/hostname: ds01}}";
+    let bound = pod("ds01", "manager-58d-0", bound);
+    for (more, is_reset) in [("", false), (&bound, true), ("Namespace shop: {}\n", true)] {
+        let said = page(&format!("{attached}{more}"), &[]);
+        let explain = reaper(&["explain", "web-0", "--snapshot=-", "--now", NOW]);
+        let objects = format!("Namespace impala: {{}}\n{attached}{more}");
+        let explained = explain.input(saved(&objects)).run().out;
+        for said in [said, explained] {
+            assert_eq!(said.contains("POWER IT OFF"), !is_reset, "{more}: {said}");
+            assert_eq!(said.contains("reset it"), is_reset, "{more}: {said}");
+        }
+    }
+}
+
 /// Before anybody has looked at the members, no step for now deletes anything.
 #[test]
 fn members_are_looked_at_before_anything_is_deleted() {
