@@ -397,8 +397,8 @@ impl<'a> Advice<'a> {
                 let unless = prefixed(", ", is_member.then_some(UNLESS_RESET));
                 let on = format!("switch it on again{unless}.");
                 let off = match nodes[..] {
-                                        [name] => format!("{on} If {name} does not start, and you have SEEN it off, confirm that; a run then deletes what no rule keeps there."),
-                    _ => format!("{on} If it does not start, and you have SEEN it off, confirm that; a run then deletes what no rule keeps there. Look at each of the others before you confirm it."),
+                                        [name] => format!("{on} If {name} does not start, and you have SEEN it off, confirm that; once resumed, a run deletes what no rule keeps there."),
+                    _ => format!("{on} If it does not start, and you have SEEN it off, confirm that; once resumed, a run deletes what no rule keeps there. Look at each of the others before you confirm it."),
                 };
                 cases = vec![
                     Case::new(
@@ -465,7 +465,7 @@ impl<'a> Advice<'a> {
                     None => "power off what does not boot: old containers can still run there.".to_owned(),
                     Some(_) => format!("reset what does not boot, but {ERASES}, which the controller of a finalizer can need."),
                 };
-                format!("Bring {nodes} back, or {end}")
+                format!("Bring {spot} back, or {end}")
             }
             What::RepairLeaf => {
                 let [leaf, it, its] = match nodes.len() {
@@ -717,17 +717,17 @@ impl<'a> Advice<'a> {
 
     /// Lists what one may find at its machines.
     fn cases_at_machine(&self, survey: &Survey<'_>, volumes: Volumes, needs: Needs) -> Vec<Case> {
-        // Pods need its disk, left files on it, or were not seen.
+        // Pods need its disk, left files on it, or were not seen. The controller of a finalizer can need it, too.
         let nodes = self.nodes.iter().filter_map(|name| survey.node(name));
         let left_files = nodes
             .flat_map(|node| survey.pods_on(node))
-            .any(|pod| pod.facts.bound);
+            .any(|pod| pod.facts.bound || pod.asks().contains(&ReasonCode::Finalizers));
         let keeps_disk = needs.disk || left_files || survey.may_lack_pods;
         let off = if needs.mark {
             let on = if needs.disk {
                 "confirm that, then switch it on again. Pods that need its disk stay."
             } else if left_files {
-                "confirm that, then switch it on again: pods left files on its disk."
+                "confirm that, then switch it on again: its disk can be needed."
             } else {
                 "confirm that."
             };
@@ -816,7 +816,7 @@ impl<'a> Advice<'a> {
             );
             cases.push(Case::new(
                 Found::CannotLook,
-                format!("cut {} off the storage, also if you cannot stop it. Only if that is impossible, stop the replacements, each by its owner{owners}. Scaling a StatefulSet down stops its highest pod first, and can delete PVCs. Delete no object.", self.nodes),
+                format!("cut {} off the storage. Do so, too, if you cannot stop it. Only if that is impossible, stop the replacements, each by its owner{owners}. Scaling a StatefulSet down stops its highest pod first, and can delete PVCs. Delete no object.", self.nodes),
             ));
         }
         cases

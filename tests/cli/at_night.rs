@@ -613,7 +613,8 @@ fn a_machine_whose_disk_may_be_needed_is_reset() {
         + &node("ds02", true, "")
         + &pod("ds01", "web-0", "uses: net")
         + "PersistentVolume net: {claim: impala/net}\nVolumeAttachment csi: {node: ds01, volume: net}\n";
-    let bound = "owner: ReplicaSet manager-58d, spec: {nodeSelector: {kubernetes.io/hostname: ds01}}";
+    let bound =
+        "owner: ReplicaSet manager-58d, spec: {nodeSelector: {kubernetes.io/hostname: ds01}}";
     let bound = pod("ds01", "manager-58d-0", bound);
     for (more, is_reset) in [("", false), (&bound, true), ("Namespace shop: {}\n", true)] {
         let said = page(&format!("{attached}{more}"), &[]);
