@@ -604,7 +604,7 @@ fn at_risk<'a>(survey: &Survey<'_>, risk: Risk, pods: Vec<&'a PodView<'a>>) -> S
         Risk::Shared => format!("On storage that nothing attaches to {nodes}: {names}."),
         Risk::TwoWriters => {
             format!(
-                "Two machines can write to one disk if one of these is deleted while {nodes} still runs: {names}."
+                "{names}: if deleted while {nodes} still runs, two machines can write to one disk."
             )
         }
         Risk::Unverified => {
