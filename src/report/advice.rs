@@ -346,7 +346,7 @@ impl<'a> Advice<'a> {
                     Some(Distribution::Rke2) => "rke2 etcd-snapshot save",
                     None => "etcdctl snapshot save",
                 };
-                                cases = vec![
+                cases = vec![
                     Case::new(Found::Answers, "leave it on, and repair its network. A restart there, also of k3s or RKE2, can stop the API server for all."),
                     Case::new(Found::Frozen, format!("reset it only once another one of {} is Ready.", listed(nodes, NAMES))),
                     Case::new(Found::Off, format!("switch it on, {UNLESS_RESET}. If nobody can tell, leave it off until morning.")),
@@ -397,7 +397,7 @@ impl<'a> Advice<'a> {
                 let unless = prefixed(", ", is_member.then_some(UNLESS_RESET));
                 let on = format!("switch it on again{unless}.");
                 let off = match nodes[..] {
-                                        [name] => format!("{on} If {name} does not start, and you have SEEN it off, confirm that; once resumed, a run deletes what no rule keeps there."),
+                    [name] => format!("{on} If {name} does not start, and you have SEEN it off, confirm that; once resumed, a run deletes what no rule keeps there."),
                     _ => format!("{on} If it does not start, and you have SEEN it off, confirm that; once resumed, a run deletes what no rule keeps there. Look at each of the others before you confirm it."),
                 };
                 cases = vec![
@@ -408,7 +408,7 @@ impl<'a> Advice<'a> {
                     Case::new(Found::Frozen, format!("repair its host or storage, or reset it, but {ERASES}.")),
                     self.confirm(survey, &off),
                 ];
-                                                let few = match survey.together.iter().find(|(_, names)| names.contains(&nodes[0])) {
+                let few = match survey.together.iter().find(|(_, names)| names.contains(&nodes[0])) {
                     Some((_, names)) => format!("at most {} of the {} nodes that failed together", survey.settings.limits.max_failed_together, names.len()),
                     None => "few of these nodes".to_owned(),
                 };
@@ -417,14 +417,14 @@ impl<'a> Advice<'a> {
             What::MakeRoom if nodes.is_empty() => {
                 let nodes = pods.nodes();
                 let stay = if nodes.len() == 1 { "stays" } else { "stay" };
-                                format!("If {nodes} {stay} off: add or uncordon a node on which {pods} can start, or repair what tainted the others.")
+                format!("If {nodes} {stay} off: add or uncordon a node on which {pods} can start, or repair what tainted the others.")
             }
             What::MakeRoom => {
                 let room = format!(
-                                        "once {} Ready, or confirmed off, add or uncordon a node on which {pods} can start, or repair what tainted the others.",
+                    "once {} Ready, or confirmed off, add or uncordon a node on which {pods} can start, or repair what tainted the others.",
                     nodes.are()
                 );
-                                cases = vec![
+                cases = vec![
                     Case::new(Found::Answers, "repair its network, or restart the kubelet."),
                     Case::new(Found::Frozen, format!("reset it, but {ERASES}.")),
                     self.confirm(survey, "switch it on again. If it does not start, and you have SEEN it off, confirm that; a run then deletes there, although nothing has room."),
@@ -528,7 +528,7 @@ impl<'a> Advice<'a> {
                 format!("Not read: {first}{more}: {cause}")
             }
             What::GiveUpPath { paths } => format!(
-                                "{pods} {} data in {paths} on the disk of {nodes}. Only if that may be lost, and you have SEEN the machine off, force-delete the pod by hand (book: Data on a dead node).",
+                "{pods} {} data in {paths} on the disk of {nodes}. Only if that may be lost, and you have SEEN the machine off, force-delete the pod by hand (book: Data on a dead node).",
                 pods.verb("keeps", "keep")
             ),
             What::GiveUp {
@@ -643,11 +643,11 @@ impl<'a> Advice<'a> {
                     ),
                     Some(_) if nodes.is_empty() => why,
                     Some(_) => {
-                                                format!("{why} Look at the console of {spot}, and bring it back, but {ERASES}.")
+                        format!("{why} Look at the console of {spot}, and bring it back, but {ERASES}.")
                     }
                 }
             }
-                        What::RepairController { finalizer, by } => {
+            What::RepairController { finalizer, by } => {
                 let known = pods.iter().filter(|pod| pod.node.is_some()).copied().collect();
                 let spots = Some(Pods(known).spots()).filter(|spots| !spots.is_empty());
                 format!(
@@ -1519,14 +1519,14 @@ pub fn never<'a>(survey: &'a Survey<'a>) -> Vec<String> {
         option.map(|option| {
             format!("set {option} or force-delete a pod before you know that these nodes are off.")
         }),
-                survey.with_code(ReasonCode::NoRoom).map(|pods| {
+        survey.with_code(ReasonCode::NoRoom).map(|pods| {
             format!("force-delete {pods} before you have SEEN the machine off.")
         }),
         survey.select(is_alive).map(|_| {
             "force-delete pods on a machine that is alive: they would run twice.".to_owned()
         }),
         match (survey.select(needs_you), before) {
-                        (Some(_), before) => {
+            (Some(_), before) => {
                 let any = before.map(|before| format!(" Never force-delete any other pod {before}."));
                 Some(format!(
                     "strip a finalizer{}.{} Never delete a Node, a PVC or a VolumeAttachment except by a step.",

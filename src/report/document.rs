@@ -49,7 +49,7 @@ pub enum Line {
 entry! {
     /// A thing to do.
     pub struct Step as "StepEntry" {
-                        /// What kind of thing it is.
+        /// What kind of thing it is.
         #[cfg_attr(test, schemars(extend("enum" = <super::advice::What<'_> as strum::VariantNames>::VARIANTS)))]
         pub code: &'static str,
         /// How soon.
@@ -103,7 +103,7 @@ codes! {
         Off = "Off",
         /// It is gone for good.
         Gone = "Gone",
-                /// A run comes before anybody can look at it.
+        /// A run comes before anybody can look at it.
         NoTime = "No time",
         /// Nobody can look at it in time.
         CannotLook = "Cannot look",

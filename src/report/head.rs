@@ -662,7 +662,7 @@ pub fn next<'a>(survey: &'a Survey<'a>) -> Vec<String> {
             }
         ),
         Limit::FailedTogether { .. } => format!(
-                        "Nothing while more than {} of these nodes are NotReady; {due}. After that, a run deletes on the rest of them, even if they run. It also deletes on each node that you confirm off.",
+            "Nothing while more than {} of these nodes are NotReady; {due}. After that, a run deletes on the rest of them, even if they run. It also deletes on each node that you confirm off.",
             survey.settings.limits.max_failed_together
         ),
         Limit::NoRoom(_) => format!("Once a node has room, or a taint is gone, a run deletes, even if the machine runs; {due}."),

@@ -115,8 +115,9 @@ impl Target {
         self.if_still_as_judged(node, &annotate)
     }
 
-    /// Returns the command that drains the node. It does nothing if the node is another one, or is not Ready: the kubelet that was
-    /// restarted before has changed the time. It does not wait for a pod that already hangs. Without the option about an `emptyDir`, which is lost with any pod, kubectl stops at one.
+    /// Returns the command that drains the node. It does nothing if the node is another one, or is not Ready; the time of its Ready
+    /// condition has changed with the restart of its kubelet before. The command does not wait for a pod that already hangs. Without
+    /// the option about an `emptyDir`, which is lost with any pod, kubectl stops at one.
     pub(super) fn drain(&self, node: &NodeFacts) -> String {
         let options = [
             "--ignore-daemonsets",

@@ -2,8 +2,8 @@
 // Adds a copy button to each command, and a search to a long report. The page is complete without them.
 (() => {
   for (const code of document.querySelectorAll(".command code")) {
-        const button = document.createElement("button");
-        const of = code.parentElement.dataset.case ? ": " + code.parentElement.dataset.case : "";
+    const button = document.createElement("button");
+    const of = code.parentElement.dataset.case ? ": " + code.parentElement.dataset.case : "";
     const copy = "Copy" + of;
     button.type = "button";
     button.textContent = copy;
