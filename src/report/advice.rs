@@ -192,6 +192,8 @@ const RINGS: SignedDuration = SignedDuration::from_hours(2);
 pub struct Needs {
     /// Pods need its disk.
     pub disk: bool,
+    /// Pods left files on its disk, were not seen, or the controller of a finalizer can need it.
+    pub files: bool,
     /// The mark that it is off lets a run delete pods.
     pub mark: bool,
     /// Nothing but the history speaks of it, which alone powers no machine off.
@@ -717,16 +719,10 @@ impl<'a> Advice<'a> {
 
     /// Lists what one may find at its machines.
     fn cases_at_machine(&self, survey: &Survey<'_>, volumes: Volumes, needs: Needs) -> Vec<Case> {
-        // Pods need its disk, left files on it, or were not seen. The controller of a finalizer can need it, too.
-        let nodes = self.nodes.iter().filter_map(|name| survey.node(name));
-        let left_files = nodes
-            .flat_map(|node| survey.pods_on(node))
-            .any(|pod| pod.facts.bound || pod.asks().contains(&ReasonCode::Finalizers));
-        let keeps_disk = needs.disk || left_files || survey.may_lack_pods;
         let off = if needs.mark {
             let on = if needs.disk {
                 "confirm that, then switch it on again. Pods that need its disk stay."
-            } else if left_files {
+            } else if needs.files {
                 "confirm that, then switch it on again: its disk can be needed."
             } else {
                 "confirm that."
@@ -751,7 +747,7 @@ impl<'a> Advice<'a> {
                 None => "leave it on. Its old containers have ended.".to_owned(),
             };
 
-            let (fails, frozen) = if keeps_disk {
+            let (fails, frozen) = if needs.disk || needs.files {
                 (
                     "reboot it (systemctl reboot)",
                     format!("reset it, but {ERASES}."),
@@ -1287,6 +1283,10 @@ fn for_node<'a>(survey: &'a Survey<'a>, index: usize, pods: &[&'a PodView<'a>]) 
     let needs = Needs {
         // A question is about one of the pods on the node.
         disk: survey.pods_on(node).any(|pod| pod.returns),
+        files: survey.may_lack_pods
+            || survey
+                .pods_on(node)
+                .any(|pod| pod.facts.bound || pod.asks().contains(&ReasonCode::Finalizers)),
         history_alone: !wants_off,
         mark: node.volumes != Volumes::Stay || !for_mark.is_empty(),
     };
@@ -1598,15 +1598,14 @@ fn to_see(nodes: &Nodes<'_>, spot: &str, volumes: Volumes, needs: Needs) -> Stri
             history_alone: true,
             ..
         } => format!("See that the machine is off: {spot}{by}"),
-        Needs { disk: true, .. } => format!("RESET {spot}{by}, unless {unless}"),
+        _ if needs.disk || needs.files => format!("RESET {spot}{by}, unless {unless}"),
         _ => format!("POWER OFF {spot}{by}, unless {unless}"),
     };
-    let reset = prefixed(
-        " ",
-        needs
-            .disk
-            .then(|| format!("Pods need {disk}, so {ERASES}.")),
-    );
+    let reset = match needs {
+        Needs { disk: true, .. } => format!(" Pods need {disk}, so {ERASES}."),
+        Needs { files: true, .. } => format!(" Something can need {disk}, so {ERASES}."),
+        _ => String::new(),
+    };
     format!(
         "{off}. {since} other nodes can use {whose} volumes: if {nodes} still runs, two machines can write to them, unless the storage prevents it.{reset}"
     )
