@@ -357,7 +357,6 @@ impl<'a> Advice<'a> {
                     Some(ready) => format!("Save a snapshot of etcd on {ready} ({save}). Then reach each of {spots} at its console."),
                     None => format!("Reach each of {spots} at its console: one of them can run, and be cut off."),
                 }
-
             }
             What::DropMembers(quorum) => {
                 let names = listed(&quorum.not_ready, NAMES);
@@ -416,23 +415,22 @@ impl<'a> Advice<'a> {
                 };
                 format!("Suspend pod-reaper's CronJob (kubectl get cronjob -A finds it; book: Three in the morning): once {few} are NotReady, it deletes pods there, even on machines that run. Then look at the console of {spot}. Resume the CronJob once all are Ready, or off and confirmed.")
             }
-            What::MakeRoom if nodes.is_empty() => {
-                let nodes = pods.nodes();
-                let stay = if nodes.len() == 1 { "stays" } else { "stay" };
-                format!("If {nodes} {stay} off: add or uncordon a node on which {pods} can start, or repair what tainted the others.")
-            }
             What::MakeRoom => {
-                let room = format!(
-                    "once {} Ready, or confirmed off, add or uncordon a node on which {pods} can start, or repair what tainted the others.",
-                    nodes.are()
-                );
-                cases = vec![
-                    Case::new(Found::Answers, "repair its network, or restart the kubelet."),
-                    Case::new(Found::Frozen, format!("reset it, but {ERASES}.")),
-                    self.confirm(survey, "switch it on again. If it does not start, and you have SEEN it off, confirm that; a run then deletes there, although nothing has room."),
-                    Case::new(Found::Then, room),
-                ];
-                format!("Look at the console of {spot}, and bring it back.")
+                let room = format!("add or uncordon a node on which {pods} can start, or repair what tainted the others.");
+                if nodes.is_empty() {
+                    let nodes = pods.nodes();
+                    let stay = if nodes.len() == 1 { "stays" } else { "stay" };
+                    format!("If {nodes} {stay} off: {room}")
+                } else {
+                    let then = format!("once {} Ready, or confirmed off, {room}", nodes.are());
+                    cases = vec![
+                        Case::new(Found::Answers, "repair its network, or restart the kubelet."),
+                        Case::new(Found::Frozen, format!("reset it, but {ERASES}.")),
+                        self.confirm(survey, "switch it on again. If it does not start, and you have SEEN it off, confirm that; a run then deletes there, although nothing has room."),
+                        Case::new(Found::Then, then),
+                    ];
+                    format!("Look at the console of {spot}, and bring it back.")
+                }
             }
             What::SeeWhatIsNotKnown(_) if survey.incomplete.is_some() => {
                 "Save the state again, and audit that file: this one lacks the leases, which show whether machines are alive.".to_owned()
@@ -746,7 +744,6 @@ impl<'a> Advice<'a> {
                 },
                 None => "leave it on. Its old containers have ended.".to_owned(),
             };
-
             let (fails, frozen) = if needs.disk || needs.files {
                 (
                     "reboot it (systemctl reboot)",

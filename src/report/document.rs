@@ -49,7 +49,7 @@ pub enum Line {
 entry! {
     /// A thing to do.
     pub struct Step as "StepEntry" {
-        /// What kind of thing it is.
+        /// The kind of step.
         #[cfg_attr(test, schemars(extend("enum" = <super::advice::What<'_> as strum::VariantNames>::VARIANTS)))]
         pub code: &'static str,
         /// How soon.

@@ -71,7 +71,7 @@ in_json! {
         pub history: History,
         /// What could not be read.
         pub errors: Vec<ReadError>,
-        /// What the source does not show: a sentence, and the command that would.
+        /// The kinds that the source lacks, as a sentence, and the command that saves them.
         pub unseen: Vec<String>,
         /// What you should know besides the verdicts, as sentences. None changes the exit code.
         pub notices: Vec<String>,
